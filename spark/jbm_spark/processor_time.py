@@ -41,18 +41,3 @@ def _line(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
     while found is not None:
         yield found
         found = parents.get(found)
-
-
-def task_seconds(spark: "SparkSession") -> float:
-    """Return the processor time of the tasks of all stages that Spark still knows (its newest thousand)."""
-    context = spark.sparkContext
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    gateway = context._gateway
-    assert gateway is not None, "a session in a JVM of its own"
-    nothing = gateway.jvm.java.util.ArrayList()
-    stages = (
-        context._jsc.sc()
-        .statusStore()
-        .stageList(nothing, False, False, gateway.new_array(gateway.jvm.double, 0), nothing)
-    )
-    return sum(int(stages.apply(at).executorCpuTime()) for at in range(stages.size())) / 1e9

@@ -181,7 +181,7 @@ def _taken_over(target: BatchTarget) -> WriteError:
     """The error of a run that another one has taken over from."""
     return WriteError(
         f"write to {target.topic}: another process has taken this job over and sends what is missing; this one sends "
-        "nothing more"
+        "nothing more (what is to run side by side needs names of its own: --job NAME)"
     )
 
 

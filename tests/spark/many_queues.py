@@ -59,7 +59,7 @@ from jbm_kafka.registry.topic_configs import (
 from jbm_spark.archiving import read_archive
 from jbm_spark.jobs import archive, audit
 from jbm_spark.messages import messages
-from jbm_spark.processor_time import processor_seconds, task_seconds
+from jbm_spark.processor_time import processor_seconds
 from jbm_spark.session import build_session
 from tests.support.topics import admin_client
 from tests.support.waiting import wait_until
@@ -228,6 +228,21 @@ class Phases:
 
     def _used(self) -> tuple[float, float]:
         return processor_seconds(self._spark) or 0.0, task_seconds(self._spark)
+
+
+def task_seconds(spark: SparkSession) -> float:
+    """Return the processor time of the tasks of all stages that Spark still knows (its newest thousand)."""
+    context = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    gateway = context._gateway
+    assert gateway is not None, "a session in a JVM of its own"
+    nothing = gateway.jvm.java.util.ArrayList()
+    stages = (
+        context._jsc.sc()
+        .statusStore()
+        .stageList(nothing, False, False, gateway.new_array(gateway.jvm.double, 0), nothing)
+    )
+    return sum(int(stages.apply(at).executorCpuTime()) for at in range(stages.size())) / 1e9
 
 
 def measured(bootstrap: str, folder: Path, expected: Mapping[str, Expected], given: argparse.Namespace) -> list[str]:

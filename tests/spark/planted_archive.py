@@ -48,7 +48,8 @@ class PlantedArchive:
         by_folder: dict[str, list[Row]] = {}
         for row in rows:
             day = f"day={row['timestamp']:%Y-%m-%d}"
-            place = f"{DESTINATION}=queue%3A{row['topic']}/{day}" if self.destination.startswith("queues:") else day
+            queue = "__HIVE_DEFAULT_PARTITION__" if row["topic"] is None else f"queue%3A{row['topic']}"
+            place = f"{DESTINATION}={queue}/{day}" if self.destination.startswith("queues:") else day
             by_folder.setdefault(place, []).append(row)
         for place, held in by_folder.items():
             if isinstance(staged, Path):

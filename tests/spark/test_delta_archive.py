@@ -154,9 +154,22 @@ def test_what_is_missing_of_a_delta_table_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match=r"its _delta_log is missing: restore it"):
         folder.manifests()
     (folder.path / LOG).mkdir()
+    with pytest.raises(ArchiveError, match=r"its _delta_log is missing: restore it"):
+        publish(folder, 5, 7)
+    (folder.path / LOG / f"{0:020}.json").write_text("{")
     with pytest.raises(ArchiveError, match=r"its _delta_log cannot be read \(") as raised:
         publish(folder, 5, 7)
     assert "\n" not in str(raised.value)
+
+
+def test_a_table_that_a_full_disk_kept_from_being_made_is_made_later(tmp_path: Path) -> None:
+    """SPARK-21: nothing was lost with a log that has never had a commit."""
+    folder = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA), ["day"])
+    (folder.path / LOG).mkdir(parents=True)
+    (folder.path / LOG / f"{0:020}.json#1").touch()
+    assert (folder.manifests(), folder.files()) == ([], [])
+    publish(folder, 0, 5)
+    assert positions(folder)["id"].end == {0: 5}
 
 
 def test_a_format_that_the_archive_has_not_is_one_line(

@@ -121,16 +121,18 @@ def test_what_is_erased_is_in_no_file_wherever_a_call_was_stopped(spark: SparkSe
     assert erasures(folder) == told
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "delta"])
 def test_of_many_queues_one_s_old_messages_are_erased_by_a_condition(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], file_format: str
 ) -> None:
-    """SPARK-17: and the record has the form of the condition alone."""
-    archive, old = PlantedArchive(tmp_path / "a", "queues:*"), DAY.replace(year=2020)
+    """SPARK-17: and the record has the form of the condition alone. An event that nobody can read is about no queue."""
+    archive, old = PlantedArchive(tmp_path / "a", "queues:*", file_format), DAY.replace(year=2020)
     rows = [message(topic, each, f"u{each}", old if each < 6 else datetime.now(UTC)) for topic in ("q", "r")
             for each in range(8)]  # fmt: skip
     archive.add("messages", rows, [span("q", 0, 8), span("r", 0, 8)])
     told = [event(topic, 0, 3, old, number=number) for number, topic in enumerate("qr")]
-    archive.add("events", told, [Span("e", {0: 0}, {0: 2}, {}, "jbm.events")])
+    told.append({**event("q", 0, 0, old, number=2), "topic": None, "fate": None})
+    archive.add("events", told, [Span("e", {0: 0}, {0: 3}, {}, "jbm.events")])
     where = "properties['for'] IN ('u1', 'u7') or kafka.offset = 2"
     asked = ["erase", str(archive.folder), "--where", where, "--older-than", "30"]
     for wrong, line in (
@@ -153,8 +155,8 @@ def test_of_many_queues_one_s_old_messages_are_erased_by_a_condition(
     [record] = erasures(archive.folder)
     assert record.what.startswith("where properties[?] IN (?, ?) or kafka.offset = ? (sha256:")
     assert record.what.endswith("Z, of queue:q")
-    assert erase(spark, archive.folder, older_than_days=30).events == 2
-    assert offsets(archive.left()) == [6, 6, 7, 7]
+    assert erase(spark, archive.folder, older_than_days=30).events == 3
+    assert (offsets(archive.left()), archive.left("events")) == ([6, 6, 7, 7], [])
     assert read_archive(spark, archive.folder).count() == 4
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from jbm_spark.archiving import delta_log, erase, erasures, read_archive
 from jbm_spark.archiving.archive_files import RowShape, rewrite
-from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, locked_archive
+from jbm_spark.archiving.archive_folder import EVENTS, MESSAGES, archive_path, locked_archive
 from jbm_spark.archiving.archive_rows import MESSAGE_KEY, MESSAGES_SCHEMA
 from jbm_spark.archiving.archive_tables import archive_table
 from jbm_spark.archiving.delta_folder import LOG
@@ -37,7 +37,7 @@ from tests.spark.any_record import any_record
 from tests.spark.archive_process import archiving
 from tests.spark.conftest import Topics
 from tests.spark.object_store import BUCKET, SECRET, ObjectStore, object_store
-from tests.spark.planted_archive import PlantedArchive, message, topic_id
+from tests.spark.planted_archive import PlantedArchive, event, message, topic_id
 from tests.spark.records import Record
 from tests.spark.test_archive_job import comparable
 from tests.support.waiting import wait_until
@@ -67,17 +67,20 @@ def prefix(place: str, name: str = "") -> str:
     return f"{place.rpartition('/')[2]}/{name}"
 
 
-def offsets_seen(store: ObjectStore, place: str, file_format: str) -> list[tuple[int, int]]:
-    """Partition and offset of each row of the messages, as another reader of such tables finds them."""
+def table_seen(store: ObjectStore, place: str, file_format: str, name: str = MESSAGES) -> pa.Table:
+    """The messages, or the events, as another reader of such tables finds them."""
     options = {"endpoint_url": store.endpoint, "allow_http": "true", "aws_access_key_id": "key",
                "aws_secret_access_key": SECRET, "aws_region": "us-east-1"}  # fmt: skip
     if file_format == "delta":
-        table = pa.table(DeltaTable(f"{place}/messages", storage_options=options).to_pyarrow_table())
-    else:
-        properties = {"s3.endpoint": store.endpoint, "s3.access-key-id": "key", "s3.secret-access-key": SECRET,
-                      "s3.region": "us-east-1"}  # fmt: skip
-        table = StaticTable.from_metadata(f"{place}/messages", properties).scan().to_arrow()
-    rows = table.select(["partition", "offset", "day", "timestamp"]).to_pylist()
+        return pa.table(DeltaTable(f"{place}/{name}", storage_options=options).to_pyarrow_table())
+    properties = {"s3.endpoint": store.endpoint, "s3.access-key-id": "key", "s3.secret-access-key": SECRET,
+                  "s3.region": "us-east-1"}  # fmt: skip
+    return StaticTable.from_metadata(f"{place}/{name}", properties).scan().to_arrow()
+
+
+def offsets_seen(store: ObjectStore, place: str, file_format: str) -> list[tuple[int, int]]:
+    """Partition and offset of each row of the messages, as another reader of such tables finds them."""
+    rows = table_seen(store, place, file_format).select(["partition", "offset", "day", "timestamp"]).to_pylist()
     assert all(row["day"] == row["timestamp"].date() for row in rows)
     return sorted((row["partition"], row["offset"]) for row in rows)
 
@@ -113,7 +116,8 @@ def test_an_archive_on_an_object_store_does_all_that_one_on_a_disk_does(
 
 @of_both
 def test_the_files_of_a_day_and_a_queue_alone_are_read(spark: SparkSession, place: str, file_format: str) -> None:
-    """SPARK-19: tables are partitioned by `destination` and `day`, and `read_archive` knows both."""
+    """SPARK-19: tables are partitioned by `destination` and `day`, and `read_archive` knows both. An event that nobody
+    can read is about no queue, for other readers, too."""
     days = [datetime(2026, 11, day, 12, tzinfo=UTC) for day in (1, 2)]
     planted = PlantedArchive(archive_path(place), "queues:toys.*", file_format)
     for number, queue in enumerate(("toys.cars", "toys.dolls")):
@@ -128,7 +132,14 @@ def test_the_files_of_a_day_and_a_queue_alone_are_read(spark: SparkSession, plac
     assert re.search(r"PartitionFilters: \[[^\]]*destination[^\]]*day", str(cars._jdf.queryExecution().executedPlan()))
     assert erase(spark, place, unit="u1", older_than_days=1, queue="toys.dolls").messages == 2
     assert {row.unit_of_order for row in read_archive(spark, place).collect()} == {"u0"}
-    assert len(offsets_seen(ObjectStore(spark.conf.get("fs.s3a.endpoint") or ""), place, file_format)) == 2
+    store = ObjectStore(spark.conf.get("fs.s3a.endpoint") or "")
+    assert len(offsets_seen(store, place, file_format)) == 2
+    told = [event("toys.cars", 0, 0, days[0], number=0), {**event("", 0, 0, days[0], number=1), "topic": None}]
+    planted.add(EVENTS, told, [Span("e", {0: 0}, {0: 2}, {}, "jbm.events")])
+    destinations = table_seen(store, place, file_format, EVENTS)["destination"].to_pylist()
+    assert sorted(destinations, key=str) == [None, "queue:toys.cars"]
+    assert erase(spark, place, older_than_days=1).events == 2
+    assert table_seen(store, place, file_format, EVENTS).num_rows == 0
 
 
 @contextmanager

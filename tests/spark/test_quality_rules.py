@@ -18,6 +18,7 @@ from jbm_spark.jobs.quality.quality_hours import (
     KnownTopic,
     QueueHours,
     Span,
+    TopicsRead,
     Window,
     first_whole_hour,
     known_topic,
@@ -64,6 +65,11 @@ def test_of_a_topic_that_was_made_anew_no_hour_before_is_told() -> None:
     anew = known_topic(known, "second", is_kept=False, now_ms=now_ms)
     assert anew == known_topic(anew, "second", is_kept=False, now_ms=hour(7)) == KnownTopic("second", hour(1))
     assert known_topic(anew, "third", is_kept=True, now_ms=hour(7)) == KnownTopic("third", hour(1))
+    topics = TopicsRead({"queue:a": known, "queue:b": known}, {"other"})
+    found = [topics.whole_from(f"queue:{name}", topic_id, hour(2)) for name, topic_id in (("a", "first"), ("b", "new"))]
+    assert found == [0, hour(3)], "by when it was read, not by when the run began"
+    assert topics.found == {"queue:a": known, "queue:b": KnownTopic("new", hour(3))}
+    assert TopicsRead({"queue:a": known}, {"first"}).whole_from("queue:a", "second", now_ms) == 0
 
 
 def test_what_no_archive_has_is_a_gap() -> None:

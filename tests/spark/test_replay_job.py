@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory
 from jbm_kafka.admin import Admin
+from jbm_kafka.ports import KafkaClientError, Outgoing
+from jbm_spark.batch_ledger import LedgerEntry
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ArchiveError, OptionRefusedError, WriteError
 from jbm_spark.jobs import archive
@@ -93,12 +95,18 @@ def test_a_run_that_stood_still_sends_nothing_when_another_has_taken_over(spark:
     first = BatchTarget(topics.bootstrap, {}, "", target, 1_000_000, query, 1 << 32)
     with closing(first.open(first.sink_name(0))) as late, pytest.raises(WriteError, match="comes after batch"):
         late.has_written(first.batch + 1)
+    # A task of the second run that was about to commit, when a third one begins that has nothing to send itself.
+    with closing(first.open(first.sink_name(0))) as late:
+        assert replay(spark, topics, source, target, job="zombie").sent == 0
+        with pytest.raises(KafkaClientError):
+            late.write([Outgoing(target, 0, None, b"late")], lambda: LedgerEntry((2 << 32) + 9))
+    with closing(first.open(first.sink_name(0))) as late, pytest.raises(WriteError, match="comes after batch"):
+        late.has_written((2 << 32) + 9)
     found = topics.read(target)
     assert len({record.value() for record in found}) == len(found) == count
     for unit in range(7):
         mine = [int(record.value() or b"") for record in found if record.key() == b"u%d" % unit]
         assert mine == sorted(mine)
-    assert replay(spark, topics, source, target, job="zombie").sent == 0
 
 
 def test_what_stands_behind_another_s_open_transaction_is_not_sent_again(spark: SparkSession, topics: Topics) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from jbm_spark.archiving.durably import sync, sync_all
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, batch_name, compacted, read_manifest
-from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, staged_files
+from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, partition_values, staged_files
 from jbm_spark.errors import ArchiveError
 
 try:
@@ -34,8 +34,6 @@ except ModuleNotFoundError as error:
 
 LOG = "_delta_log"
 POSITIONS = "_positions"
-_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The name of a folder whose rows have no value: events that cannot be read are about no queue."""
 
 
 def check_protocol(table: DeltaTable, path: object) -> None:
@@ -162,8 +160,10 @@ class DeltaFolder:
 
     def _table(self) -> DeltaTable | None:
         """Its newest version; None: there was no batch yet."""
-        if not (self.path / LOG).is_dir():
-            if self._positions.is_dir() or (self.path.is_dir() and any(self.path.iterdir())):
+        # A folder without a commit is what a full disk, or a kill, left of making the table.
+        if not any(each.suffix in (".json", ".parquet") for each in (self.path / LOG).glob("*")):
+            has_files = self.path.is_dir() and any(each.name != LOG for each in self.path.iterdir())
+            if self._positions.is_dir() or has_files:
                 raise ArchiveError(f"archive {self.path}: its {LOG} is missing: restore it, or begin another archive")
             return None
         with self._told(f"its {LOG} cannot be read"):
@@ -201,8 +201,7 @@ class DeltaFolder:
             sync(file)
             place = file.rename(folder / file.name)
             rows = parquet.read_metadata(place).num_rows
-            values = (part.partition("=")[::2] for part in inner.parts)
-            partition = {name: None if value == _NULL else unquote(value) for name, value in values}
+            partition = partition_values(inner.parts)
             size, at_ms = place.stat().st_size, int(place.stat().st_mtime * 1000)
             path = str(place.relative_to(self.path))
             added.append(AddAction(path, size, partition, at_ms, is_new, json.dumps({"numRecords": rows})))

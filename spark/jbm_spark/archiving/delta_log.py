@@ -73,11 +73,12 @@ class DeltaLog:
     def files(self) -> Sequence[LakeFile]:
         """Return those of the newest version."""
         rows = [] if self._table is None else pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
-        return [
-            LakeFile(unquote(row["path"]), {name: str(row[f"partition.{name}"]) for name in self._partition_by},
-                     row["size_bytes"], row["num_records"])
-            for row in rows
-        ]  # fmt: skip
+        found = []
+        for row in rows:
+            values = {name: row[f"partition.{name}"] for name in self._partition_by}
+            partition = {name: None if value is None else str(value) for name, value in values.items()}
+            found.append(LakeFile(unquote(row["path"]), partition, row["size_bytes"], row["num_records"]))
+        return found
 
     def commit(
         self, added: Sequence[LakeFile], removed: Sequence[LakeFile], *, position: int | None, is_change: bool

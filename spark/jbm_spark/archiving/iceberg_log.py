@@ -235,15 +235,14 @@ class IcebergLog:
         place = data_file.file_path.removeprefix(f"{self._path}/")
         values = zip(self._partition_by, data_file.partition._data, strict=True)
         partition = {
-            name: str(_EPOCH + timedelta(days=value)) if isinstance(value, int) else str(value)
-            for name, value in values
+            name: str(_EPOCH + timedelta(days=value)) if isinstance(value, int) else value for name, value in values
         }
         return LakeFile(place, partition, data_file.file_size_in_bytes, data_file.record_count)
 
     def _data_file(self, file: LakeFile) -> DataFile:
         values = [
-            (date.fromisoformat(file.partition[name]) - _EPOCH).days if name == "day" else file.partition[name]
-            for name in self._partition_by
+            (date.fromisoformat(value) - _EPOCH).days if name == "day" and value is not None else value
+            for name, value in ((name, file.partition[name]) for name in self._partition_by)
         ]
         return DataFile.from_args(
             content=DataFileContent.DATA, file_path=f"{self._path}/{file.place}", file_format=FileFormat.PARQUET,

@@ -8,20 +8,18 @@ number is made up for it, and the commit names that number.
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Protocol
-from urllib.parse import unquote
 from uuid import uuid4
 
 from pyarrow import ArrowException, parquet
 
 from jbm_spark.archiving.hadoop_path import FoundFile, HadoopPath
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, compacted, read_manifest
-from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments
+from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, partition_values
 from jbm_spark.errors import ArchiveError
 
 POSITIONS = "_positions"
@@ -36,7 +34,7 @@ class LakeFile:
 
     place: str
     """Below the table's folder."""
-    partition: Mapping[str, str]
+    partition: Mapping[str, str | None]
     size: int
     rows: int
 
@@ -138,7 +136,7 @@ class LakeFolder:
         self._newest()
         for each in self._log.files():
             if self.path / each.place in rows:
-                by_day.setdefault(each.partition["day"], []).append(each)
+                by_day.setdefault(str(each.partition["day"]), []).append(each)
         if sum(map(len, by_day.values())) != len(rows):  # compacted meanwhile: the rows are in another file now
             raise self._overtaken()
         return [
@@ -205,11 +203,12 @@ class LakeFolder:
     def _staged_files(self) -> list[LakeFile]:
         with self._told("what was written cannot be read"):
             return [
-                LakeFile(str(place), _partition(place), each.size, parquet.read_metadata(each.path.open()).num_rows)
+                LakeFile(str(place), partition_values(place.parts[1:-1]), each.size,
+                         parquet.read_metadata(each.path.open()).num_rows)
                 for each in self._staged.all_files()
                 for place in [each.path.relative_to(self.path)]
                 if place.name.endswith(".parquet") and not any(part.startswith((".", "_")) for part in place.parts)
-            ]
+            ]  # fmt: skip
 
     def _commit_position(
         self, added: Sequence[LakeFile], removed: Sequence[LakeFile], whole: Manifest, before: int | None
@@ -283,9 +282,3 @@ class LakeFolder:
         except (OSError, ArrowException) as error:
             line = " ".join(str(error).split())
             raise ArchiveError(f"archive {self.path}: {what} ({line})") from None
-
-
-def _partition(place: PurePosixPath) -> dict[str, str]:
-    """As the names of the folders have it, in the manner of Hive."""
-    pairs: Iterable[tuple[str, str, str]] = (part.partition("=") for part in place.parts[1:-1])
-    return {name: unquote(value) for name, _, value in pairs}

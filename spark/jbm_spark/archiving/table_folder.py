@@ -1,9 +1,10 @@
 """The folder of an archive's table, be it of plain Parquet files, or a Delta or Iceberg table. No Spark needed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from jbm_spark.archiving.archive_folder import ArchivePath
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span
@@ -12,6 +13,8 @@ SEGMENT_BYTES = 128 * 1024 * 1024
 """The size from which the last segment gets no further batch: the next one begins another."""
 BATCHES_MAX = 8
 """Where more of them are small, they are compacted."""
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value: events that cannot be read are about no queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,12 @@ class TableFolder(Protocol):
 def positions(folder: TableFolder) -> Mapping[str, Span]:
     """Return the last span that was archived, by topic id. Raises as `manifests`."""
     return {span.topic_id: span for manifest in folder.manifests() for span in manifest.spans}
+
+
+def partition_values(folders: Iterable[str]) -> dict[str, str | None]:
+    """Return the values of a file's partition, as the names of its folders have them in the manner of Hive."""
+    pairs = (name.partition("=")[::2] for name in folders)
+    return {name: None if value == _NULL else unquote(value) for name, value in pairs}
 
 
 def staged_files(staged: Path) -> list[Path]:

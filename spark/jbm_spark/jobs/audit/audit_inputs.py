@@ -61,6 +61,8 @@ class AuditInputs:
 
     groups: Mapping[str, ChannelGroup]
     """Whose messages are audited, by the ids of their groups."""
+    topic_ids: Mapping[str, str]
+    """The ids of the Kafka topics that were read, by queue."""
     story: DataFrame
     known_from_ms: Mapping[str, int]
     """The time since when all that was settled has its event among the fates, by queue."""
@@ -150,6 +152,7 @@ class AuditSource:
         there = self._there(topics, log_ids, self._positions([*ends], LogPlace.BEGIN))
         return AuditInputs(
             groups={group.group_id: group for group in groups},
+            topic_ids={group.group_id: described[topic].topic_id for topic, group in topics.items()},
             story=story,
             known_from_ms={
                 group.group_id: SINCE_EVER if begins == 0 else oldest.get(group.group_id, _NO_EVENTS_MS)

@@ -6,7 +6,8 @@ for what came late. An hour of which a message is deleted, or an event, is not t
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 HOUR_MS = 3_600_000
@@ -75,6 +76,25 @@ def known_topic(before: KnownTopic | None, topic_id: str, *, is_kept: bool, now_
     if before.topic_id == topic_id:
         return before
     return KnownTopic(topic_id, before.whole_from_ms if is_kept else hour_of(now_ms) + HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsRead:
+    """The Kafka topics that one run reads: a queue may be made anew while it is at another one."""
+
+    noted: Mapping[str, KnownTopic]
+    """As earlier runs found them, by destination."""
+    archived: AbstractSet[str]
+    """The ids of those that the archive keeps."""
+    found: dict[str, KnownTopic] = field(default_factory=dict)
+    """As this run has read them."""
+
+    def whole_from(self, destination: str, topic_id: str, read_ms: int) -> int:
+        """Return from when on the topic with this id, which was read then, has all messages of the queue."""
+        before = self.noted.get(destination)
+        is_kept = before is not None and before.topic_id in self.archived
+        self.found[destination] = known_topic(before, topic_id, is_kept=is_kept, now_ms=read_ms)
+        return self.found[destination].whole_from_ms
 
 
 class Span(NamedTuple):

@@ -21,9 +21,9 @@ from jbm_spark.jobs.quality.quality_hours import (
     EVERYTHING,
     HOUR_MS,
     KnownTopic,
+    TopicsRead,
     Window,
     first_whole_hour,
-    known_topic,
     window_of,
 )
 from jbm_spark.jobs.quality.quality_result import MeasuredQueues
@@ -98,17 +98,15 @@ def run(
             windows = {name: window_of(before.get(_destination(group), {}), now_ms, late_ms)
                        for name, group in groups.items()}  # fmt: skip
             keep.from_now_on([group for name, group in groups.items() if windows[name] == EVERYTHING], {})
-            noted = _topics(table, core.admin, [*groups.values()], archive, now_ms)
-            whole_from = {name: noted[_destination(group)].whole_from_ms
-                          for name, group in groups.items() if _destination(group) in noted}  # fmt: skip
+            topics = _topics_before(table, [*groups.values()], archive)
             rows: list[dict[str, Any]] = []
             told: dict[str, int] = {}
             failures: dict[str, str] = {}
             # A new queue is read from its beginning, and the others not with it.
             for is_new in (False, True):
                 part = [group for name, group in groups.items() if (windows[name] == EVERYTHING) is is_new]
-                _measure(source, part, windows, whole_from, now_ms, rows, told, failures)
-            table.note_topics(noted)
+                _measure(source, part, windows, topics, now_ms, rows, told, failures)
+            table.note_topics(topics.found)
             table.write(rows, now_ms)
             after = table.oldest_open()
             since = {group.topic: window_of(after.get(_destination(group), {}), now_ms, late_ms).sent_since_ms
@@ -118,9 +116,8 @@ def run(
 
 
 def _measure(
-    source: "AuditSource", groups: "Sequence[ChannelGroup]", windows: Mapping[str, Window],
-    whole_from: Mapping[str, int], now_ms: int, rows: list[dict[str, Any]], told: dict[str, int],
-    failures: dict[str, str],
+    source: "AuditSource", groups: "Sequence[ChannelGroup]", windows: Mapping[str, Window], topics: TopicsRead,
+    now_ms: int, rows: list[dict[str, Any]], told: dict[str, int], failures: dict[str, str],
 ) -> None:  # fmt: skip
     """Add the rows of these queues, the number of each one's, and why others failed."""
     from jbm_spark.fault_by_halves import AtFault, by_halves
@@ -131,13 +128,15 @@ def _measure(
         since_ms = min(windows[group.destination.name].sent_since_ms for group in part)
         with one_line_failures():
             inputs = replace(source, since_ms=since_ms).read(part)
+            read_ms = time.time_ns() // 1_000_000
             gone = {row["queue"]: row["until_ms"] for row in inputs.gone.collect()}
             numbers = hourly_numbers(inputs, CLOCK_SKEW_MS)
         found = {}
         for group in part:
             queue, name = group.group_id, group.destination.name
             whole_ms = first_whole_hour(gone.get(queue), inputs.known_from_ms[queue], now_ms)
-            first_ms = max(windows[name].first_ms, whole_ms, whole_from.get(name, 0), 0)
+            whole_ms = max(whole_ms, topics.whole_from(_destination(group), inputs.topic_ids[queue], read_ms))
+            first_ms = max(windows[name].first_ms, whole_ms, 0)
             found[name] = numbers[queue].rows(_destination(group), first_ms, now_ms)
         return found
 
@@ -150,22 +149,13 @@ def _measure(
             told[name] = len(of_queue)
 
 
-def _topics(
-    table: "QualityTable", admin: "KafkaAdmin", groups: "Sequence[ChannelGroup]", archive: str | None, now_ms: int
-) -> Mapping[str, KnownTopic]:
-    """Return what is known of the topics of these queues, by destination."""
+def _topics_before(table: "QualityTable", groups: "Sequence[ChannelGroup]", archive: str | None) -> TopicsRead:
+    """Return what is known of the topics before anything is read."""
     from jbm_spark.jobs.audit.archived import archived_bounds
 
-    topics = {group.topic: _destination(group) for group in groups}
-    kept = set() if archive is None else {found[1] for found in archived_bounds(archive, [*topics])}
-    noted = {name: KnownTopic(*each) for name, each in table.topics().items()}
-    return {
-        topics[topic]: known_topic(
-            before := noted.get(topics[topic]), found.topic_id,
-            is_kept=before is not None and before.topic_id in kept, now_ms=now_ms,
-        )
-        for topic, found in admin.describe([*topics]).items()
-    }  # fmt: skip
+    topics = [group.topic for group in groups]
+    archived = () if archive is None else (topic_id for _, topic_id, *_ in archived_bounds(archive, topics))
+    return TopicsRead({name: KnownTopic(*each) for name, each in table.topics().items()}, {*archived})
 
 
 class _Keeping:
