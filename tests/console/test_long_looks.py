@@ -237,12 +237,12 @@ def test_the_line_has_an_end_and_the_longest_part_of_it_gives_way(
         page(looks, number, 0.0, slow)
     wait_until(lambda: slow.asked == long_looks.OF_ONE, about="they have begun", timeout_s=WAIT_S)
 
-    async def pushed() -> Found[int]:
-        first = asyncio.create_task(looks.wait("ann", long_looks.OF_ONE, 0.0, slow, is_gone=never))
-        await asyncio.sleep(0)
+    async def ask_more() -> None:
         for number in range(2):
             await looks.get("ann", f"more {number}", 0.0, slow, patience_s=0)
-        return await first
+
+    async def pushed() -> None:
+        await asyncio.gather(looks.wait("ann", long_looks.OF_ONE, 0.0, slow, is_gone=never), ask_more())
 
     with pytest.raises(ResourceAllocationError, match="too many"):
         asyncio.run(pushed())
@@ -262,7 +262,7 @@ def test_a_program_that_gives_up_lets_go_of_its_look(world: MemoryWorld, monkeyp
         try:
             while True:
                 tell_progress("on and on")
-                threading.Event().wait(0.01)
+                ended.wait(0.01)
         finally:
             ended.set()
 
