@@ -100,6 +100,10 @@ def _of_console(loaded: Loaded) -> Iterator[str]:
             from jbm_kafka.cli.console_file import address_of, console_of
 
             checks += [lambda: address_of(loaded), lambda: console_of(loaded, Cluster(FALLBACK_BOOTSTRAP))]
+            if registry := loaded.tables.console.schema_registry:
+                from jbm_kafka.console.frame.registry_schemas import RegistrySchemas
+
+                checks.append(lambda: RegistrySchemas(registry))
     for check in checks:
         try:
             check()

@@ -16,7 +16,7 @@ from jbm_kafka.console.frame.console import LookedAtCluster
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken, TrustedProxy
 from jbm_kafka.console.serving import ConsoleAddress
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.core.wrong_values import shown, wrong_value
 
 if TYPE_CHECKING:
     from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -119,7 +119,11 @@ def _beside(loaded: Loaded, name: str, path: str | None) -> str:
     if path is None:
         return ""
     found = loaded.beside(name, path, "console")
-    if not found.is_file():
+    try:
+        is_there = found.is_file()
+    except (OSError, ValueError) as error:  # no right to the folder, or no name of a file
+        raise wrong_value(f"console.{name}", str(found), f"{_why(error)}; name a PEM file that can be read") from None
+    if not is_there:
         raise wrong_value(f"console.{name}", str(found), "there is no such file; name a PEM file")
     return str(found)
 
@@ -127,10 +131,14 @@ def _beside(loaded: Loaded, name: str, path: str | None) -> str:
 def _secret(path: Path) -> bytes:
     try:
         found = path.read_bytes().strip()
-    except OSError as error:
-        rule = f"{path}: {error.strerror}; write 32 or more random bytes there, as by openssl rand -hex 32"
+    except (OSError, ValueError) as error:
+        rule = f"{shown(str(path))}: {_why(error)}; write 32 or more random bytes there, as by openssl rand -hex 32"
         raise InvalidSettingError(f"console.secret_file: {rule}", setting="console.secret_file") from None
     if len(found) < 32:
         rule = "it has fewer than 32 bytes; write more there, as by openssl rand -hex 32"
         raise InvalidSettingError(f"console.secret_file: {rule}", setting="console.secret_file")
     return found
+
+
+def _why(error: OSError | ValueError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

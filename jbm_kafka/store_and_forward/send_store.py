@@ -27,7 +27,7 @@ from rocksdict import AccessType, DBCompressionType, Options, Rdict, ReadOptions
 
 from jbm_kafka.codec.stored_sends import StoredEntry, decode_entry, encode_entry
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, ResourceAllocationError
-from jbm_kafka.devbroker.file_lock import FileLock
+from jbm_kafka.devbroker.file_lock import FileLock, is_locked
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.kafka import KafkaClientError
 from jbm_kafka.ports.kept_at_fork import kept_at_fork
@@ -39,6 +39,8 @@ log = logging.getLogger("jbm_kafka.store_and_forward")
 
 VERSION = 1
 """The version of the keys; each value begins with a version of its own."""
+ASKED_S = 0.3
+"""So long somebody may have a folder's lock who only asks whether anybody has it, as a console does."""
 ID_FILE, LOCK_FILE, MARK_FILE, RESERVE_FILE, ROCKS_FOLDER = "store.json", "lock", "sends.mark", "reserve", "rocks"
 RESERVE_BYTES = 16 << 20
 """More than what a reopening writes, which is what the log of RocksDB has, and no table yet."""
@@ -674,12 +676,7 @@ def look_into(folder: Path, count_max: int) -> StoreContent:
         lost = int(db.get(_LOST) or 0)
     finally:
         db.close()
-    lock = FileLock(path / LOCK_FILE)
-    holder = ""
-    if lock.try_acquire():
-        lock.close()
-    else:
-        holder = _holder(path)
+    holder = _holder(path) if is_locked(path / LOCK_FILE) else ""
     return StoreContent(
         StoreCounts(count, size_bytes, oldest_at_ms, len(aside), lost), waiting[:count_max], aside, holder
     )
@@ -732,7 +729,7 @@ def _locked(path: Path) -> FileLock:
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(mode=0o700)  # messages lie in it
-        is_acquired = lock.try_acquire()
+        is_acquired = lock.wait_acquire(ASKED_S)
     except OSError as error:
         raise ResourceAllocationError(
             f"store_and_forward folder {path} cannot be used: {error.strerror}; it needs a local disk this user can "
@@ -761,7 +758,11 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _check_is_store(path: Path) -> None:
-    if not (path / ID_FILE).is_file():
+    try:
+        is_store = (path / ID_FILE).is_file()
+    except OSError as error:  # as where another user has it
+        raise ResourceAllocationError(f"store {path} cannot be read: {error.strerror}", path=str(path)) from error
+    if not is_store:
         raise IllegalStateError(f"{path} is no store of sends: it has no {ID_FILE}", path=str(path))
 
 

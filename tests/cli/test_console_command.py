@@ -41,6 +41,7 @@ def read(folder: Path, text: str, listen: str | None = None) -> ConsoleFile:
 
 def test_a_file_says_who_may_and_where(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x" * 40)
+    (tmp_path / "c.pem").touch()
     said = read(
         tmp_path,
         '[console]\nlisten = "0.0.0.0:9"\ncertificate = "c.pem"\nread_only = true\nhosts = ["c.example"]\n'
@@ -73,6 +74,8 @@ def test_a_file_says_who_may_and_where(tmp_path: Path) -> None:
         ('[console.proxy]\nheader = "X-User"\nnetworks = ["all"]', "console.proxy.networks[0]"),
         ('[console.proxy]\nheader = "X-User"\nnetworks = []', "console.proxy.networks"),
         ('[console]\nsecret_file = "missing"', "console.secret_file"),
+        ('[console]\nsecret_file = "a\\u0000b"', "console.secret_file"),
+        (f'[console]\ncertificate = "{"c" * 5_000}"', "File name too long; name a PEM file that can be read"),
         ('[users.ann]\nlook = "#"', "users.ann.look"),
         ('[users.ann]\npassword = "hush"\nlook = ["#"]', "users.ann.password"),
     ],

@@ -148,6 +148,7 @@ queue = "a b"
 [console]
 listen = "0.0.0.0:8161"
 certificate = "none.pem"
+schema_registry = "registry:8081"
 [users.ann]
 password = "open sesame"
 look = ["#"]
@@ -170,6 +171,7 @@ look = ["#"]
             "jbm-kafka.toml, workers.pay.target: 'pay': write MODULE:NAME",
             "jbm-kafka.toml: users.ann.password is no such line; write the SCRAM-SHA-256$... that `jbm-kafka sidecar",
             "jbm-kafka.toml: console.certificate is 'none.pem': there is no such file",
+            "jbm-kafka.toml: schema_registry is 'registry:8081': it is https://HOST:PORT of a schema registry",
         ],
         strict=True,
     ):

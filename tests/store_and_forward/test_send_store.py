@@ -1,5 +1,6 @@
 """The folder of a store: what survives which end, and what is refused."""
 
+import fcntl
 import os
 import resource
 import signal
@@ -16,6 +17,7 @@ import pytest
 from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 from jbm_kafka.store_and_forward.send_store import (
+    LOCK_FILE,
     MEND_MS,
     RESERVE_BYTES,
     RESERVE_FILE,
@@ -157,7 +159,27 @@ def test_one_process_at_a_time_has_it_and_the_next_takes_over_after_a_kill(tmp_p
     child.communicate()
     with opened(tmp_path) as store:
         assert numbers(store) == [7]
+    (tmp_path / LOCK_FILE).unlink()
     assert look_into(tmp_path, 10).holder == ""
+    assert not (tmp_path / LOCK_FILE).exists(), "who looks changes nothing, and needs no right to"
+
+
+def test_who_asks_for_the_holder_keeps_no_sender_from_its_store(tmp_path: Path) -> None:
+    """A console asks all the time: at that moment the sender would have been told that another process has it."""
+    with opened(tmp_path):
+        pass
+    asks = os.open(tmp_path / LOCK_FILE, os.O_RDONLY)
+    fcntl.flock(asks, fcntl.LOCK_SH)
+    timer = threading.Timer(0.03, os.close, [asks])
+    timer.start()
+    with opened(tmp_path):
+        timer.join()
+
+
+def test_a_folder_that_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
+    """As one that another user has, who alone may read it."""
+    with pytest.raises(ResourceAllocationError, match="cannot be read: File name too long"):
+        look_into(tmp_path / ("a" * 300), 10)
 
 
 def test_a_limit_refuses_and_drops_nothing(tmp_path: Path) -> None:

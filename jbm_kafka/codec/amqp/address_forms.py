@@ -39,7 +39,12 @@ def parse_address(address: str, kind: DestinationKind | None, aliases: Aliases =
 
 
 def is_foreign(address: str) -> bool:
-    """Returns True for what no destination of ours can be called, as `/queues/orders` or `a:b`."""
+    """Returns True for what no destination of ours can be called, as `/queues/orders` or `a:b`.
+
+    Not for an empty text, which a client says that names nothing.
+    """
+    if not address:
+        return False
     try:
         parse_address(address, None)
     except InvalidDestinationError:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from jbm_kafka.console.frame.console import Console, console_of, viewer_of
-from jbm_kafka.console.frame.long_looks import PATIENCE_S, Found, UnderWay
+from jbm_kafka.console.frame.long_looks import Found, UnderWay
 from jbm_kafka.console.frame.rendering import answer, page, trouble_answer, trouble_page
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.core.jms_errors import (
@@ -110,13 +110,11 @@ async def _looked(view: View, request: Request, asked: BaseModel, *, waits: bool
     check_look(viewer, getattr(asked, "name", None), needs_all=view.needs_all)
     if view.fresh_s is None:
         return Found(await run_in_threadpool(view.look, console, viewer, asked), 0.0)
-    return await console.looks.get(
-        (view.path, asked, tuple(viewer.look), tuple(viewer.operate)),
-        view.fresh_s,
-        lambda: view.look(console, viewer, asked),
-        patience_s=None if waits else PATIENCE_S,
-        may_be_old=request.headers.get("HX-Target") == "live",
-    )
+    key = view.path, asked, tuple(viewer.look), tuple(viewer.operate)
+    what = viewer.name, key, view.fresh_s, lambda: view.look(console, viewer, asked)
+    if waits:
+        return await console.looks.wait(*what, is_gone=request.is_disconnected)
+    return await console.looks.get(*what, may_be_old=request.headers.get("HX-Target") == "live")
 
 
 def _asked(view: View, request: Request) -> BaseModel:
