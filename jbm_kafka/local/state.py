@@ -605,7 +605,9 @@ class LocalChannelState(ChannelState):
         self.change([], {holding: Sharing(lost_by=owing[holding][0]) for holding in had}, is_made=True)
         for holding in [holding for holding, row in found if row.get("is_acknowledged")]:
             self.remove(holding.message_id)
-        self.expire(self.clock_ms())
+        now_ms = self.clock_ms()
+        if any(is_expired(holding.reference.expiration_ms, now_ms) for holding in had):
+            self.expire(now_ms)  # STATE-4: in hand it could not
 
     def _record_of(self, holding: Holding, share: Sharing | None) -> bytes | None:
         """Return the record of a message that is shared so. Every version reads what 0.2.0 wrote.
