@@ -309,16 +309,15 @@ class LocalChannelState(ChannelState):
         share, session = holding.share, self._session_of(next(iter(receivers)))
         others, holder = receivers - share.owing, self.core.holder_of(holding.offset)
         is_early = holder is None
+        if at_commit and is_early and not self.is_topic:  # whoever has got what is before it in its unit meanwhile
+            return leaving([holding], transition(self._state_of(holding), Move.REMOVED))
         transition(self._state_of(holding), Move.ACKNOWLEDGED_EARLY if is_early else Move.ACKNOWLEDGED_IN_PART)
         is_theirs = (holder or self.core.owner_of(holding.reference.gate_key)) in (None, session)
         is_late = bool(others) and (share.is_offered or bool(others & share.early))
         if not is_theirs or (is_late and not at_commit):
             told = f"{', '.join(others)} does not have message {holding.message_id!r}, or acknowledged it before"
             raise UnknownMessageError(told, message_id=holding.message_id)
-        is_offered = share.is_offered or (
-            at_commit and is_early and not self.is_topic
-        )  # in the one write of the commit
-        share = replace(share, owing=share.owing - receivers, early=share.early | others, is_offered=is_offered)
+        share = replace(share, owing=share.owing - receivers, early=share.early | others)
         changes, shares = self._shared(holding, share, session)
         return [*([c.AcknowledgedEarly(session, holding.reference)] if is_early else []), *changes], shares
 
