@@ -40,6 +40,7 @@ class Coordinator:
         """A declare or a discharge."""
         if delivery.aborted:
             delivery.settle()
+            self.grant()
             return
         if delivery.pending > MESSAGE_BYTES:
             raise MessageTooLargeError(f"a message of more than {MESSAGE_BYTES} bytes is none for a coordinator")

@@ -269,6 +269,7 @@ class Feeds:
         """A link in this session of the connection to its owner."""
         link = session.receiver(f"{self._receiver.name}|{next(_numbers)}")
         link.source.copy(self._sender.remote_source)
+        link.source.address = str(self._receiver.destination)  # the other sidecar may know no alias of it
         link.snd_settle_mode = ProtonLink.SND_UNSETTLED
         is_transacted = {TRANSACTED: True} if self._is_transacted else {}
         link.properties = {FORWARDED: self.peer.client_id, symbol(SESSION): self.units.session_id, **is_transacted}

@@ -129,6 +129,7 @@ class Producer:
         if delivery.aborted:
             self._drop_parts()
             delivery.settle()
+            self.grant()  # it has used up credit
             return
         before = self._size
         while delivery.pending:

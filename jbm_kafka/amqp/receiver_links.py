@@ -90,7 +90,7 @@ class Receiver:
         """Nobody is to say what becomes of its messages."""
         self._source = source
         self._selector = "" if selector is None else selector.normal
-        self._destination = destination_of(source)
+        self.destination = destination_of(source)
         self.name = source.name
         """The name of its subscription, or of its queue."""
         self._provider = peer.provider
@@ -118,9 +118,9 @@ class Receiver:
         self.unsettled: dict[str, Delivery | Forwarded] = {}
         self.units = self._units = units
         units.members.append(self)
-        is_of_one = self._destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
+        is_of_one = self.destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
         is_private = isinstance(source, Subscription) and not (source.is_shared or source.is_durable)
-        self.is_recorded = not (self._destination.is_temporary or is_private)
+        self.is_recorded = not (self.destination.is_temporary or is_private)
         is_used = not (self.is_forwarded or is_of_one)
         self.feeds = Feeds(peer, self, sender, is_used=is_used, is_transacted=is_transacted)
         self._encoding: Future[bytes] | None = None
@@ -177,7 +177,7 @@ class Receiver:
             if not self.link.group_worker.is_running:  # it was about to end when this one came
                 await self._peer.call(self._attach)
             if get_running_loop().time() > deadline:
-                raise JMSError(f"{self._destination}: no partitions were assigned; is the group's coordinator up?")
+                raise JMSError(f"{self.destination}: no partitions were assigned; is the group's coordinator up?")
             await sleep(LOOK_S)
 
     def feed(self) -> None:
@@ -201,7 +201,7 @@ class Receiver:
             self._peer.refuse(sender, failure)
             return
         while link.notices.pending:
-            log.warning("%s: %s", self._destination, link.notices.pending.popleft())
+            log.warning("%s: %s", self.destination, link.notices.pending.popleft())
         if not link.group_worker.is_running:
             if self._wanted():  # else it left for others' sake, and would leave again: a rebalance every 11 s
                 self._attach_again()
@@ -275,7 +275,7 @@ class Receiver:
             encode_transfer,
             record,
             reference.body_kind,
-            self._destination,
+            self.destination,
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
@@ -299,7 +299,7 @@ class Receiver:
         def fetch_and_encode() -> bytes:
             whole = with_body(record, bodies)
             before = earlier.delivery_count - 1
-            return encode_transfer(whole, kind, self._destination, delivery_count=before, now_ms=now_ms)
+            return encode_transfer(whole, kind, self.destination, delivery_count=before, now_ms=now_ms)
 
         self._begin_encoding(delivery, get_running_loop().create_task(self._peer.call(fetch_and_encode)))
 
@@ -327,7 +327,7 @@ class Receiver:
     def _give_back_unfetched(self, error: LargeBodyError) -> None:
         """A failed attempt, with its reason: the message comes again, and is a dead letter in the end (BODY-3)."""
         self._encoding = None
-        log.warning("%s: a message was not handed over, which counts as an attempt: %s", self._destination, error)
+        log.warning("%s: a message was not handed over, which counts as an attempt: %s", self.destination, error)
         delivery = self.unsettled.pop(BEING_ENCODED, None)  # none: it went back meanwhile
         if isinstance(delivery, Delivery):
             row = Modified(delivery.offset, counted=True, last_error=failure_text(error))
@@ -352,7 +352,7 @@ class Receiver:
     def _refuse_for(self, size: int) -> None:
         """End the link for a message that its client does not take: it is for others, as if nobody had got it here."""
         self._is_refused = True
-        refuse_large(self._peer, self._sender, self._destination, size)
+        refuse_large(self._peer, self._sender, self.destination, size)
 
     def _send_forwarded(self, forwarded: Forwarded) -> None:
         if len(forwarded.data) > self._most_bytes:
@@ -432,7 +432,7 @@ class Receiver:
         if outcome.is_accepted:
             self._units.hand.let_go(delivery.unit_place)
             if delivery.lease.acknowledge(delivery.offset):
-                log.info("%s: acknowledged too late, for its partition moved; it comes again", self._destination)
+                log.info("%s: acknowledged too late, for its partition moved; it comes again", self.destination)
             return
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
@@ -489,7 +489,7 @@ class Receiver:
         if self.is_closed or self._peer.is_over:
             return
         if error is not None:
-            log.info("%s: not acknowledged, it comes again: %s", self._destination, error)
+            log.info("%s: not acknowledged, it comes again: %s", self.destination, error)
         sent.update(Sent.ACCEPTED if error is None else Sent.RELEASED)
         sent.settle()
         self.pump()
@@ -634,7 +634,7 @@ class Receiver:
         try:
             await self._peer.call(self._attach)
         except ConnectionFailedError as error:
-            log.warning("%s: its receiver cannot join again, and tries on: %s", self._destination, error)
+            log.warning("%s: its receiver cannot join again, and tries on: %s", self.destination, error)
             return False
         return True
 

@@ -63,8 +63,14 @@ class RecordLink(RemoteLink):
         if not (delivery.readable or delivery.aborted):
             return
         data = self._parts.whole(delivery)
-        if data is None:
-            return
+        if data is not None:
+            self._arrive(delivery, data)
+        if self._grants:  # one that was aborted has used up credit, too
+            self.grant()
+        self.flow()
+
+    def _arrive(self, delivery: Any, data: bytes) -> None:
+        """Take a message, and accept it even if it cannot be read, for it would only come again."""
         try:
             self._take(decode_transfer(data, now_ms=self._clock.now_ms()))
         except MessageFormatError as fault:
@@ -72,6 +78,3 @@ class RecordLink(RemoteLink):
         if not delivery.settled:
             delivery.update(Delivery.ACCEPTED)
         delivery.settle()
-        if self._grants:
-            self.grant()
-        self.flow()

@@ -78,15 +78,14 @@ class TransferReceiver(RemoteLink):
         if not (delivery.readable or delivery.aborted):
             return
         data = self._parts.whole(delivery)
-        if data is None:
-            return
-        self._unsettled += 1
-        self._unsettled_bytes += len(data)
-        self._size = max(len(data), self._size * 15 // 16, 1)
-        with self._filled:
-            self._arrived.append(Arrived(delivery, data))
-            self._filled.notify_all()
-        self._grant()
+        if data is not None:
+            self._unsettled += 1
+            self._unsettled_bytes += len(data)
+            self._size = max(len(data), self._size * 15 // 16, 1)
+            with self._filled:
+                self._arrived.append(Arrived(delivery, data))
+                self._filled.notify_all()
+        self._grant()  # one that was aborted has used up credit, too
 
     def accept(self, messages: Iterable[Arrived]) -> None:
         """Tell the server that it may forget them; it confirms that to nobody."""

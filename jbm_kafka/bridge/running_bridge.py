@@ -28,6 +28,7 @@ class RunningBridge:
         """`drain` is called when an operator asks this process to end."""
         self._spec = spec
         self._drain = drain
+        self._drain_asked_no_more: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         """Guards what is connected; never held over a call that waits."""
         self._connecting = threading.Lock()
@@ -53,6 +54,7 @@ class RunningBridge:
         with self._lock:
             self._is_closed = True
             source, target = self._source, self._target
+        self._drain_asked_no_more()
         if source is not None:
             source.close()
         if target is not None and target.connection is not source:
@@ -111,7 +113,6 @@ class RunningBridge:
             if self._source is None and self._spec.source.is_kafka:
                 source = self._spec.source.factory.create_connection()
                 source.start()
-                provider_of(source).on_drain(self._drain)
                 self._keep(source, None)
             if self._target is None:
                 is_same = self._spec.shares_installation
@@ -126,6 +127,8 @@ class RunningBridge:
         with self._lock:
             if not self._is_closed:
                 self._source, self._target = source or self._source, target or self._target
+                if source is not None:
+                    self._drain_asked_no_more = provider_of(source).on_drain(self._drain)
                 return
         if source is not None:
             source.close()

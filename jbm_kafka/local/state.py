@@ -309,16 +309,15 @@ class LocalChannelState(ChannelState):
         share, session = holding.share, self._session_of(next(iter(receivers)))
         others, holder = receivers - share.owing, self.core.holder_of(holding.offset)
         is_early = holder is None
+        if at_commit and is_early and not self.is_topic:  # whoever has got what is before it in its unit meanwhile
+            return leaving([holding], transition(self._state_of(holding), Move.REMOVED))
         transition(self._state_of(holding), Move.ACKNOWLEDGED_EARLY if is_early else Move.ACKNOWLEDGED_IN_PART)
         is_theirs = (holder or self.core.owner_of(holding.reference.gate_key)) in (None, session)
         is_late = bool(others) and (share.is_offered or bool(others & share.early))
         if not is_theirs or (is_late and not at_commit):
             told = f"{', '.join(others)} does not have message {holding.message_id!r}, or acknowledged it before"
             raise UnknownMessageError(told, message_id=holding.message_id)
-        is_offered = share.is_offered or (
-            at_commit and is_early and not self.is_topic
-        )  # in the one write of the commit
-        share = replace(share, owing=share.owing - receivers, early=share.early | others, is_offered=is_offered)
+        share = replace(share, owing=share.owing - receivers, early=share.early | others)
         changes, shares = self._shared(holding, share, session)
         return [*([c.AcknowledgedEarly(session, holding.reference)] if is_early else []), *changes], shares
 
@@ -580,7 +579,8 @@ class LocalChannelState(ChannelState):
     def recover(self) -> None:
         """Hold again what an earlier channel of this name had recorded and its store still has.
 
-        It is in the hands that had it, but for what was acknowledged; of a queue these are lost, so it comes back.
+        What receivers of a topic owe they owe again. The receivers of a queue are lost: what they had comes back, and
+        so two of them may be named for one unit, where the loss of the first could not be written.
         """
         found = list(self._recorded())
         if not found:
@@ -589,21 +589,24 @@ class LocalChannelState(ChannelState):
         offered = end if self.is_topic else 0  # some may have had it, and their records do not say so
         self.core.apply(c.TimePassed(self.clock_ms()))
         self.core.apply(Position(self.name, "", watermark=first, fetched=end, offered=offered, truncated=0))
+        owing = {holding: _owing(row) for holding, row in found}
         for holding, row in found:
-            if attempts := row.get("attempts"):
-                self.core.apply(Held(holding.offset, cast(int, attempts), 0, 0, holding.reference.unit, RETURNED))
-        references = [holding.reference for holding, _ in found]
-        self.make([c.Fetched(first, end, references)], {holding: Sharing() for holding, _ in found})
-        for holding, row in found:
-            owing = cast(list[str], row.get("owing") or ([row["receiver_id"]] if row.get("receiver_id") else []))
-            if owing:
-                session, share = self._session_of(owing[0]), Sharing(frozenset(owing), is_offered=True)
-                self.make([c.FoundInHand(session, holding.reference)], {holding: share})
-                if row.get("is_acknowledged"):
-                    self.change([c.Acknowledged(session, [holding.offset])], {holding: None})
-        if not self.is_topic:
-            for receiver_id in {name: None for holding in self.held.values() for name in holding.share.owing}:
-                self.lose(receiver_id)
+            attempts = cast(int, row.get("attempts", 0)) + bool(owing[holding] and not self.is_topic)
+            if attempts:
+                self.core.apply(Held(holding.offset, attempts, 0, 0, holding.reference.unit, RETURNED))
+        references = [holding.reference for holding in owing]
+        self.make([c.Fetched(first, end, references)], dict.fromkeys(owing, Sharing()))
+        had = [holding for holding in owing if owing[holding]]
+        if self.is_topic:
+            owed = {holding: Sharing(frozenset(owing[holding]), is_offered=True) for holding in had}
+            self.make([c.FoundInHand(EVERYBODY, holding.reference) for holding in had], owed)
+            return
+        self.change([], {holding: Sharing(lost_by=owing[holding][0]) for holding in had}, is_made=True)
+        for holding in [holding for holding, row in found if row.get("is_acknowledged")]:
+            self.remove(holding.message_id)
+        now_ms = self.clock_ms()
+        if any(is_expired(holding.reference.expiration_ms, now_ms) for holding in had):
+            self.expire(now_ms)  # STATE-4: in hand it could not
 
     def _record_of(self, holding: Holding, share: Sharing | None) -> bytes | None:
         """Return the record of a message that is shared so. Every version reads what 0.2.0 wrote.
@@ -650,6 +653,11 @@ class LocalChannelState(ChannelState):
                 logger.error(told, self.name, message_id, store.store_id)  # noqa: TRY400 - no trace says more
                 continue
             yield Holding(reference, has_body=True, record=records[key]), row
+
+
+def _owing(row: Mapping[str, object]) -> list[str]:
+    """Return the receivers that a record names; 0.2.0 wrote one, and those of topics as today."""
+    return cast(list[str], row.get("owing") or ([row["receiver_id"]] if row.get("receiver_id") else []))
 
 
 def commit_together(channels: Sequence[LocalChannelState], transaction_id: str) -> None:

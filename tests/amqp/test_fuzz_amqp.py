@@ -240,6 +240,19 @@ def test_the_name_of_a_transaction_may_be_anything(server: ServerProcess) -> Non
         assert client.next(0x15)[3].value is True
 
 
+def test_a_client_that_gives_up_many_messages_may_send_on(server: ServerProcess) -> None:
+    """AMQP-10: each that is aborted uses up credit, and nobody gave it any more."""
+    with closing(Raw(server, "ID:aborts", sender("it", "aborted"))) as client:
+        client.next(ATTACH)
+        credit = client.next(FLOW)[6].value
+        for number in range(credit):
+            transfer = [uint(0), uint(number), binary(b"%d" % number), uint(0), FALSE]
+            client.send(Frame(TRANSFER, [*transfer, TRUE], 0, b"\x00\x53\x75"))
+            client.send(Frame(TRANSFER, [*transfer, FALSE, NULL, NULL, NULL, TRUE]))
+        told = client.next(FLOW)
+        assert told[5].value > 0 < told[6].value
+
+
 def test_random_clients_harm_themselves_alone(server: ServerProcess) -> None:
     """AMQP-10: legal sequences, and frames of every kind; another client is served all along."""
     assert fuzz(server, SEED, 8) > 20

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
+import pytest
 from proton import Collector, Connection, Event, Transport
 
+from jbm_kafka.amqp_client.record_link import CREDIT, RecordLink
+from jbm_kafka.amqp_client.transfer_receiver import TransferReceiver
 from jbm_kafka.amqp_wire.message_parts import MessageParts
+from tests.support.manual_clock import ManualClock
+
+ANSWER_S = 5.0
+
+
+class Collected:
+    """A link that keeps what arrives."""
+
+    def __init__(self, link: Any) -> None:
+        link.flow(10)
+        self._parts = MessageParts(link)
+        self.arrived: list[bytes] = []
+
+    def delivery(self, delivery: Any) -> None:
+        if (data := self._parts.whole(delivery)) is not None:
+            self.arrived.append(data)
+            delivery.settle()
 
 
 class Ends:
-    """A sender, the engine at the other end, and what has arrived there."""
+    """A sender, the engine at the other end, and the link there that `make` has made."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[Any], Any] = Collected) -> None:
+        self._make = make
         self._engines = [Transport(mode) for mode in (Transport.CLIENT, Transport.SERVER)]
         client, server = Connection(), Connection()
         self._collector = Collector()
@@ -25,7 +49,14 @@ class Ends:
         session.open()
         self.sender = session.sender("link")
         self.sender.open()
-        self.arrived: list[bytes] = []
+        self.carry()
+
+    def abort(self, tag: str) -> None:
+        """Send a part of a message, and then give it up."""
+        delivery = self.sender.delivery(tag)
+        self.sender.stream(b"half of")
+        self.carry()
+        delivery.abort()
         self.carry()
 
     def carry(self) -> None:
@@ -40,11 +71,9 @@ class Ends:
             event.session.open()
         elif event.type is Event.LINK_REMOTE_OPEN:
             event.link.open()
-            event.link.flow(10)
-            self._parts = MessageParts(event.link)
-        elif event.type is Event.DELIVERY and (data := self._parts.whole(event.delivery)) is not None:
-            self.arrived.append(data)
-            event.delivery.settle()
+            self.link = self._make(event.link)
+        elif event.type is Event.DELIVERY:
+            self.link.delivery(event.delivery)
 
 
 def _carry(one: Transport, other: Transport) -> bool:
@@ -62,23 +91,93 @@ def test_a_message_of_several_transfers_arrives_once_and_whole() -> None:
     for part in (b"one ", b"message"):
         ends.sender.stream(part)
         ends.carry()
-        assert ends.arrived == []
+        assert ends.link.arrived == []
     ends.sender.advance()
     ends.carry()
-    assert ends.arrived == [b"one message"]
+    assert ends.link.arrived == [b"one message"]
     delivery.settle()
 
 
 def test_what_its_sender_aborted_began_the_next_message() -> None:
     """A browser's link, and that of replies, kept the parts."""
     ends = Ends()
-    aborted = ends.sender.delivery("1")
-    ends.sender.stream(b"half of")
-    ends.carry()
-    aborted.abort()
-    ends.carry()
+    ends.abort("1")
     ends.sender.delivery("2")
     ends.sender.stream(b"another")
     ends.sender.advance()
     ends.carry()
-    assert ends.arrived == [b"another"]
+    assert ends.link.arrived == [b"another"]
+
+
+class OnOneLoop:
+    """The connection of a link at the other end; what it is to send is carried anyway."""
+
+    is_over = False
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+
+    def touch(self) -> None:
+        """Nothing to do."""
+
+    def flush(self) -> bool:
+        """Return True: it is carried."""
+        return True
+
+    def forget(self, link: Any) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """End the loop."""
+        self.loop.close()
+
+
+@pytest.fixture
+def connection() -> Iterator[OnOneLoop]:
+    with closing(OnOneLoop()) as made:
+        yield made
+
+
+def test_a_bridge_asked_for_nothing_more_after_large_messages_that_were_aborted(connection: OnOneLoop) -> None:
+    """It asks for one at a time then, and its server had used that up."""
+
+    def make(link: Any) -> TransferReceiver:
+        made = TransferReceiver(connection, link, "queue:orders", 1_000, 1)
+        made.remote_opened()
+        return made
+
+    ends = Ends(make)
+    for tag in range(3):
+        assert ends.sender.credit == 1
+        ends.abort(str(tag))
+    ends.sender.delivery("whole")
+    ends.sender.stream(b"whole")
+    ends.sender.advance()
+    ends.carry()
+    assert [each.data for each in ends.link.take(10, 0)] == [b"whole"]
+
+
+def test_replies_came_no_more_after_many_that_were_aborted(connection: OnOneLoop) -> None:
+    def make(link: Any) -> RecordLink:
+        made = RecordLink(connection, link, "replies", lambda message: None, ManualClock())
+        made.grant()
+        return made
+
+    ends = Ends(make)
+    for tag in range(CREDIT + 1):
+        assert ends.sender.credit > 0, tag
+        ends.abort(str(tag))
+
+
+def test_a_browser_waited_in_vain_when_the_last_message_was_aborted(connection: OnOneLoop) -> None:
+    """Its server has used up the credit, so it says nothing more."""
+    ends = Ends(lambda link: RecordLink(connection, link, "a browser", lambda message: None, ManualClock()))
+
+    async def drained() -> None:
+        waits = asyncio.ensure_future(ends.link.drain(1))
+        await asyncio.sleep(0)
+        ends.carry()
+        ends.abort("1")
+        await asyncio.wait_for(waits, ANSWER_S)
+
+    connection.loop.run_until_complete(drained())

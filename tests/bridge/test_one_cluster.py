@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Destination, Queue, Topic
-from jbm_kafka.bridge import BridgeEnd, Guarantee
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
 from jbm_kafka.codec.bridged_headers import HOPS, HOPS_MAX
 from jbm_kafka.errors import TransactionRolledBackError
 from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
@@ -54,6 +57,20 @@ def test_a_message_arrives_in_another_namespace_as_it_was_sent(world: MemoryWorl
     }
     assert found.kafka is not None
     assert "JBMDuplicateID" not in dict(found.kafka.headers)
+
+
+def test_a_bridge_that_was_stopped_is_kept_by_nobody(world: MemoryWorld) -> None:
+    """Of BRIDGE-8: an operator's request to drain was still to be carried out by it, while others used its sidecar."""
+    with world.factory().create_context() as other:
+        bridge = Bridge("across", BridgeEnd(world.factory(), IN), BridgeEnd(world.factory(), OUT))
+        bridge.start()
+        other.create_producer().send(IN, "one")
+        assert other.create_consumer(OUT).receive(SOON_S) is not None
+        assert bridge.stop()
+        kept = weakref.ref(bridge)
+        del bridge
+        gc.collect()
+        assert kept() is None
 
 
 def test_how_far_it_is_behind_is_told_by_what_it_took_last(world: MemoryWorld, bridged: Bridged) -> None:

@@ -133,3 +133,27 @@ def test_a_pass_that_failed_is_taken_up_by_the_next_message() -> None:
     manager.writes_left = None
     queue.handle(Text("4", is_reliable=True))
     assert hand.ids == ["1", "2", "3", "4"]
+
+
+def test_a_queue_could_not_be_opened_again_when_a_loss_had_not_been_written() -> None:
+    """STATE-5: the records named two receivers for one unit, and the next channel of that name ended at the second."""
+    manager, store = parts()
+    queue = QueueChannel("q", message_store=store, persistence_manager=manager)
+    queue.add_receiver(Hand("first"))
+    for name in ("1", "2"):
+        queue.handle(Text(name, is_reliable=True, unit_of_order="u"))
+    manager.writes_left = 0
+    with pytest.raises(OSError, match="disk full"):
+        queue.remove_receiver("first")
+    second = Hand("second")
+    queue.add_receiver(second)
+    manager.writes_left = 1
+    with pytest.raises(OSError, match="disk full"):
+        queue.deliver()
+    assert second.ids == ["1", "2"]
+    manager.writes_left = None
+    again, third = QueueChannel("q", message_store=store, persistence_manager=manager), Hand("third", True)
+    again.add_receiver(third)
+    assert again.deliver()
+    assert (third.ids, third.flags) == (["1", "2"], [True, True])
+    assert dict(manager.read("q")) == dict(manager.read("bodies")) == {}

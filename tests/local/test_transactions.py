@@ -141,6 +141,22 @@ def test_an_early_acknowledgement_in_a_transaction_waits_for_the_commit() -> Non
     assert receiver.ids == ["m"]
 
 
+def test_a_commit_forgot_an_early_acknowledgement_when_another_had_got_the_beginning_of_the_unit() -> None:
+    """STATE-6, STATE-7: the other one was given the message, too."""
+    bench = Bench()
+    bench.send("first", "acknowledged", "last", unit="u")
+    with bench.transactions.transaction():
+        bench.queue.acknowledge("acknowledged", "r9")
+        other = bench.receiver("r1")
+        bench.queue.deliver()
+        assert other.ids == ["first"]
+    assert bench.queue.state.state_of("acknowledged") is None
+    bench.queue.acknowledge("first", "r1")
+    bench.queue.deliver()
+    assert other.ids == ["first", "last"]
+    assert bench.open().state.state_of("acknowledged") is None
+
+
 def test_a_receiver_may_acknowledge_in_a_transaction_of_its_own_inside_handle() -> None:
     """STATE-6, STATE-7: committed before the delivery is recorded, it still settles it."""
     bench = Bench()

@@ -12,12 +12,17 @@ import asyncio
 import os
 import random
 import secrets
+from dataclasses import replace
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode
+from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka.amqp_client.amqp_provider import AmqpProvider
+from jbm_kafka.amqp_client.client_settings import ClientSettings
+from jbm_kafka.amqp_client.remote_connection import RemoteConnection
+from jbm_kafka.amqp_client.remote_link import RemoteLink
 from tests.support.manual_clock import ManualClock
-from tests.wires.stepped_loop import SteppedLoop
+from tests.wires.stepped_loop import SteppedIo, SteppedLoop
 from tests.wires.torn_wire import TornNet
 from tests.wires.wire_application import WireApplication
 from tests.wires.wire_history import QUEUE, WireHistory
@@ -26,6 +31,7 @@ STEPS = 400
 FIXED_SEEDS, MORE_SEEDS = range(1, 7), range(7, 50)
 RANDOM_SEEDS = 2
 LONG_SEEDS = 600
+ALIAS = "/queues/orders"
 
 
 def play(seed: int) -> WireHistory:
@@ -84,6 +90,45 @@ def test_what_a_lost_session_had_by_two_consumers_comes_again_marked(client: int
     played.run()
     assert played.paper.cuts == 1
     assert played.paper.hand_overs >= 20 + 6
+
+
+class ProviderByAlias(AmqpProvider):
+    """Of a client that calls the queue as its server's file does."""
+
+    async def _connected(self) -> RemoteConnection:
+        found = await super()._connected()
+
+        def add(link: RemoteLink) -> None:
+            if link.link.is_receiver:
+                link.link.source.address = ALIAS
+            RemoteConnection.add(found, link)
+
+        found.add = add  # type: ignore[method-assign]
+        return found
+
+
+class ByAlias(WireHistory):
+    """A client receives by an alias that its own server alone knows; one of two servers has the messages."""
+
+    def _act(self) -> None:
+        client = self.clients[self.seed % 2]
+        end = client.server
+        end.server.settings = replace(end.server.settings, aliases={ALIAS: Queue(QUEUE)})
+        addresses = (("127.0.0.1", end.port),)
+        settings = ClientSettings(f"amqp://{end.name}", addresses, "", "", "", tls=None, has_certificate=False)
+        client.provider = ProviderByAlias(
+            settings, receiver_idle_ms=1_000, begin_io=lambda: SteppedIo(client.loop, self.until), clock=self.clock
+        )
+        made = self._open(client, AcknowledgeMode.AUTO)
+        assert made is not None
+        self.until(lambda: made.receive(made.consumers[0]), "a receive")
+
+
+@pytest.mark.parametrize("client", [0, 1])
+def test_a_message_was_not_forwarded_to_who_receives_by_an_alias_of_one_server(client: int) -> None:
+    """AMQP-3, AMQP-9: the other server was asked for the alias, which its file had not, or not yet."""
+    world = {"servers": 2, "clients": 2, "foreigners": 0, "partitions": 1, "units": 1, "attempts": -1, "messages": 2}
+    ByAlias(2 + client, 1, world).run()
 
 
 @pytest.mark.slow
