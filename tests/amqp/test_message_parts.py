@@ -175,7 +175,7 @@ def test_a_browser_waited_in_vain_when_the_last_message_was_aborted(connection: 
 
     async def drained() -> None:
         waits = asyncio.ensure_future(ends.link.drain(1))
-        await asyncio.sleep(0)
+        await asyncio.wait([waits], timeout=0)  # it begins
         ends.carry()
         ends.abort("1")
         await asyncio.wait_for(waits, ANSWER_S)
