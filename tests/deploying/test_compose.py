@@ -129,7 +129,7 @@ def test_compose_for_a_cluster_starts_with_login_and_certificate(tmp_path: Path)
         ("Dockerfile", "FROM jbm-kafka-worker\nCOPY shop.py /app/\n"),
     ):
         (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o400)
+        (tmp_path / name).chmod(0o444 if name == "shop.py" else 0o400)  # an image keeps it, and has it as root's
         os.chown(tmp_path / name, READER, READER)
     tmp_path.chmod(0o711)
     worker = f"jbm-shop-{uuid4().hex[:8]}"
