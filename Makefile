@@ -127,7 +127,7 @@ test-slow: setup  ## the long targets: many kills, many seeds; and compiled what
 kills-bridge: setup  ## every party is killed again and again while 100,000 messages cross, between clusters, then from Artemis and back; some ten minutes each
 	$(BIN)/python -m tests.chaos.bridge_kills
 
-kills-spark: setup  ## Spark's jobs are killed ten times each, and stopped: all, or JOB="load erase"; then streams, and an audit of 200,000 messages; an hour
+kills-spark: setup  ## Spark's jobs are killed ten times each, and stopped: all, or JOB="load erase"; then streams, and an audit of 200,000 messages
 	$(BIN)/python -m tests.chaos.spark_kills $(JOB)
 	$(BIN)/python -m pytest tests/spark/test_exactly_once_killed.py tests/spark/test_audit.py -m slow -k kills --timeout 7200
 
