@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+
+from tests.support.waiting import wait_until
 
 FLAGS: Final[Mapping[str, Callable[[Any], list[str]]]] = {
     "init": lambda said: ["--init"] if said else [],
@@ -22,9 +26,14 @@ FLAGS: Final[Mapping[str, Callable[[Any], list[str]]]] = {
     "stop_grace_period": lambda said: [f"--stop-timeout={int(said.removesuffix('s'))}"],
     "environment": lambda said: [f"--env={name}={value}" for name, value in said.items()],
     "ports": lambda said: [f"--publish={each}" for each in said],
+    "healthcheck": lambda said: [
+        f"--health-cmd={shlex.join(said['test'][1:])}",
+        f"--health-interval={said['interval']}",
+        f"--health-retries={said['retries']}",
+    ],
 }
 ADDRESS: Final = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-OURS: Final = {"image", "build", "command", "depends_on", "healthcheck", "profiles", "volumes"}
+OURS: Final = {"image", "build", "command", "depends_on", "profiles", "volumes"}
 """The rest of what a service may say here. Another key is refused, for it would be left out unseen."""
 
 
@@ -60,12 +69,30 @@ class Composed:
         return f"{self._prefix}-{name}"
 
     def start(self, name: str, service: Mapping[str, Any], folder: Path) -> None:
-        """Starts one; those before it are found by their names."""
+        """Starts one, when those it depends on are healthy; all before it are found by their names."""
+        for each in service.get("depends_on", ()):
+            self.wait_until_healthy(each)
         options, rest = words_of(name, service, folder)
         hosts = [f"--add-host={each}:{self.told(each, ADDRESS)}" for each in self.names]
         self.names.append(name)
         own = ["docker", "run", "--detach", f"--name={self.container(name)}", f"--hostname={name}"]
         subprocess.run([*own, *hosts, *options, *rest], check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+    def wait_until_healthy(self, name: str) -> None:
+        """Returns when its check has succeeded.
+
+        Raises:
+            AssertionError: it has not in three minutes; with the end of what the service has printed.
+        """
+        wait_until(
+            partial(self._is_healthy, name),
+            about=lambda: f"{name} is healthy, and has printed: {self.log(name)[-2000:]}",
+            timeout_s=180,
+            look_s=0.5,  # each look is a process
+        )
+
+    def _is_healthy(self, name: str) -> bool:
+        return self.told(name, "{{.State.Health.Status}}") == "healthy"
 
     def told(self, name: str, template: str) -> str:
         """Returns what the engine says of a service's container."""

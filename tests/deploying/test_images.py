@@ -7,7 +7,6 @@ import os
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -53,12 +52,8 @@ def running(images: list[str], ports: dict[str, str]) -> Iterator[Composed]:
     variables = {**ports, "JBM_BROKER_IMAGE": build_image()}
     with composed(ROOT / "docker" / "compose.yaml", f"jbm-{uuid4().hex[:8]}", variables) as services:
         for name in SERVICES:
-            wait_until(partial(is_healthy, services, name), about=f"{name} is healthy", timeout_s=180)
+            services.wait_until_healthy(name)
         yield services
-
-
-def is_healthy(services: Composed, name: str) -> bool:
-    return services.told(name, "{{.State.Health.Status}}") == "healthy"
 
 
 def test_they_are_small_and_run_as_nobody_else(images: list[str]) -> None:
@@ -88,13 +83,15 @@ def test_each_is_confined(running: Composed, name: str) -> None:
 
 def test_a_message_goes_through_worker_sidecar_console_and_exporter(running: Composed, ports: dict[str, str]) -> None:
     send = ("jbm-kafka", "send", "orders", "--text", "2 books")  # refused until the worker has made the queue
-    wait_until(lambda: running.execute("worker", *send).returncode == 0, about="the queue", timeout_s=60)
-    wait_until(lambda: "ships 2 books" in running.log("worker"), about="the worker has it", timeout_s=60)
+    wait_until(lambda: running.execute("worker", *send).returncode == 0, about="the queue", timeout_s=60, look_s=0.5)
+    wait_until(lambda: "ships 2 books" in running.log("worker"), about="the worker has it", timeout_s=60, look_s=0.5)
     client = BlockingConnection(f"127.0.0.1:{ports['JBM_AMQP_PORT']}", timeout=60)
     client.create_sender("orders").send(Message(body="an oak", durable=True))
     client.create_sender("parcels").send(Message(body="a parcel", durable=True))
     client.close()
-    wait_until(lambda: "ships an oak" in running.log("worker"), about="the worker has that of AMQP", timeout_s=60)
+    wait_until(
+        lambda: "ships an oak" in running.log("worker"), about="the worker has that of AMQP", timeout_s=60, look_s=0.5
+    )
     told = 'jbm_backlog_held{destination="parcels",subscription=""} 1.0'
     at = f"http://127.0.0.1:{ports['JBM_EXPORTER_PORT']}/metrics"
     wait_until(lambda: told in read(at), about="the exporter tells of the parcel", timeout_s=60)

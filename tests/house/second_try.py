@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 TRIED_MAX = 10
-"""More failures are no accident, and are not tried again."""
+"""Failures in more files are no accident, and are not tried again."""
 SAVED_MAX = 5
 
 
@@ -24,7 +24,7 @@ def second_try(code: int, folder: Path, cache: str) -> int:
     The cache is its own: another run may end meanwhile.
     """
     failed = failed_last(folder / cache)
-    if code != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= TRIED_MAX:
+    if code != pytest.ExitCode.TESTS_FAILED or not 0 < len(files(failed)) <= TRIED_MAX:
         return code
     print(f"\n=== {len(failed)} failed beside others; now by themselves", flush=True)
     command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *failed]
@@ -32,10 +32,15 @@ def second_try(code: int, folder: Path, cache: str) -> int:
     left = failed_last(folder / cache)
     saved = [test for test in failed if test not in left]
     print(f"=== the second try saved {len(saved)}; above is why they failed:", *saved, sep="\n    ", flush=True)
-    if again.returncode == 0 and len(saved) > SAVED_MAX:
-        print(f"=== the run fails: at most {SAVED_MAX} may need a second try", flush=True)
+    if again.returncode == 0 and len(files(saved)) > SAVED_MAX:
+        print(f"=== the run fails: those of at most {SAVED_MAX} files may need a second try", flush=True)
         return code
     return again.returncode
+
+
+def files(tests: list[str]) -> set[str]:
+    """The files that the tests stand in."""
+    return {test.partition("::")[0] for test in tests}
 
 
 def failed_last(cache: Path) -> list[str]:

@@ -58,6 +58,14 @@ def test_a_run_of_which_too_many_are_saved_fails(tmp_path: Path, disturbed: int,
     assert run(tmp_path, *[DISTURBED] * disturbed) == code
 
 
+def test_what_a_file_shares_is_one_accident(tmp_path: Path) -> None:
+    both = DISTURBED.replace("with_suffix(", "with_suffix(f'.{name}' + ").replace("():", "(name):")
+    many = f"import pytest\n{both}".replace(
+        "def test", f"@pytest.mark.parametrize('name', range({TRIED_MAX + 1}))\ndef test"
+    )
+    assert run(tmp_path, many) == 0
+
+
 def test_many_failures_are_not_tried_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, *[WRONG] * (TRIED_MAX + 1)) == 1
     assert "by themselves" not in capfd.readouterr().out

@@ -11,8 +11,10 @@ LOOK_S = 0.01
 TRIES = 4
 
 
-def wait_until(holds: Callable[[], T | None], *, about: str | Callable[[], str], timeout_s: float) -> T:
-    """The first true answer. A callable `about` is called when the time is up.
+def wait_until(
+    holds: Callable[[], T | None], *, about: str | Callable[[], str], timeout_s: float, look_s: float = LOOK_S
+) -> T:
+    """The first true answer, looked for every `look_s` seconds. A callable `about` is called when the time is up.
 
     Raises:
         AssertionError: there was none in time; it says what about.
@@ -21,7 +23,7 @@ def wait_until(holds: Callable[[], T | None], *, about: str | Callable[[], str],
     look = threading.Event()
     while not (answer := holds()):
         assert time.monotonic() < deadline, f"{about() if callable(about) else about}: not within {timeout_s:g} s"
-        look.wait(LOOK_S)
+        look.wait(look_s)
     return answer
 
 
