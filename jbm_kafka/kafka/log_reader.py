@@ -13,7 +13,9 @@ from jbm_kafka.kafka.translated_errors import DAMAGED, UNKNOWN_TOPIC, one_line, 
 from jbm_kafka.ports import KafkaRecord, Unreachable
 from jbm_kafka.ports.kafka import unreadable
 
-_BATCH = 10_000
+_BATCH = 100
+"""Kafka's client makes so many messages at once, and reads their headers, without letting another thread have the
+interpreter: one millisecond, which a server's loop may have to wait beside each reader at each read and write."""
 _POLL_S = 0.2
 
 
@@ -64,6 +66,7 @@ class ConfluentLogReader:
                 raise Unreachable(self._stalled(topic, ranges, positions, unfinished, timeout_s))
             first = consumer.poll(min(_POLL_S, timeout_s))
             batch = [] if first is None else [first, *consumer.consume(_BATCH, 0)]
+            wanted: list[Message] = []
             for record in batch:
                 partition, offset = record.partition(), record.offset()
                 assert partition is not None
@@ -76,9 +79,10 @@ class ConfluentLogReader:
                 else:
                     positions[partition] = max(positions[partition], offset + 1)
                     if begin <= offset < end:
-                        records.append(record)
+                        wanted.append(record)
+            mend_headers(wanted)
+            records += wanted
             unfinished -= self._leave_finished(consumer, topic, ranges, positions, unfinished)
-        mend_headers(records)
         return records
 
     def _is_end(self, record: Message, topic: str) -> bool:
