@@ -1,7 +1,6 @@
 """Rows to Parquet files and back, as every reader of such files understands them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,9 +11,11 @@ from jbm_spark.archiving.manifest import Erasure, Span
 from jbm_spark.archiving.table_folder import SEGMENT_BYTES, Fragments, TableFolder
 from jbm_spark.errors import ArchiveError
 from jbm_spark.known_values import known_rows
+from jbm_spark.session_setting import session_setting
 
 DAY_MS = 86_400_000
-_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+_READABLE_TIMESTAMPS = "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"
+"""Spark's own form of 96 bits overflows in other readers, for years after 2262."""
 ROWS_A_FILE = 250_000
 
 
@@ -23,7 +24,7 @@ def write_rows(rows: DataFrame, path: ArchivePath, *, key: Sequence[str], files:
     key, as is the log."""
     days = F.floor(F.unix_millis("timestamp") / DAY_MS).cast("int")
     dated = rows.withColumn("day", F.date_add(F.lit("1970-01-01").cast("date"), days))
-    with _readable_timestamps(rows.sparkSession):
+    with session_setting(rows.sparkSession, *_READABLE_TIMESTAMPS):
         (
             dated.coalesce(max(1, files))
             .sortWithinPartitions(*by, "day", *key)
@@ -111,14 +112,3 @@ def count_back(rows: DataFrame, spans: Iterable[Span], *, key: Sequence[str]) ->
             )
         total[row["topic_id"]] += row["rows"]
     return total
-
-
-@contextmanager
-def _readable_timestamps(spark: SparkSession) -> Iterator[None]:
-    """Spark's own form of 96 bits overflows in other readers, for years after 2262."""
-    before = spark.conf.get(_TIMESTAMPS)
-    spark.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
-    try:
-        yield
-    finally:
-        spark.conf.set(_TIMESTAMPS, str(before))

@@ -12,7 +12,7 @@ Values that are known beside it stand in braces: `{known_from_ms}` and `{kept_fr
 others for each queue, and for each address.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 FATE = (
     "struct<seq:bigint,fate:string,at_ms:bigint,attempts:int,target:string,reason:string,due_at_ms:bigint,"
@@ -32,19 +32,34 @@ _DOUBLED = f"""
            d -> size(d.copies) > 1)
 """
 
-STEPS = (
+STEPS: Sequence[dict[str, str]] = (
+    {"one": "get(fates, 0)", "other": "get(fates, 1)"},
     {
-        "known": "filter(fates, f -> f.is_known)",
-        "is_ended": f"exists(fates, f -> f.fate in {ENDS})",
-        "is_unordered": "exists(fates, f -> coalesce(f.mode in ('PRE', 'NO'), false))",
-        "doubled": _DOUBLED,
+        # Given once, acknowledged once, and nothing else: most are so, and Spark's functions over arrays are slow.
+        "is_plain": """
+            size(fates) = 2 and size(letters) = 0 and delivery_ms = 0
+            and one.is_known and other.is_known
+            and coalesce(one.mode not in ('PRE', 'NO'), true)
+            and coalesce(other.mode not in ('PRE', 'NO'), true)
+            and (one.fate = 'delivered' and other.fate = 'acknowledged'
+                 or one.fate = 'acknowledged' and other.fate = 'delivered' and one.seq = other.seq)
+        """,
     },
     {
-        "ends": f"filter(known, f -> f.fate in {_ENDS})",
-        "returns": "filter(known, f -> f.fate = 'returned')",
-        "first_given_ms": "array_min(transform(filter(known, f -> f.fate = 'delivered'), f -> f.at_ms))",
+        "known": "case when not is_plain then filter(fates, f -> f.is_known) end",
+        "is_ended": f"is_plain or exists(fates, f -> f.fate in {ENDS})",
+        "is_unordered": "not is_plain and exists(fates, f -> coalesce(f.mode in ('PRE', 'NO'), false))",
+        "doubled": f"case when not is_plain then {_DOUBLED} end",
     },
-    {"first": "get(ends, 0)"},
+    {
+        "ends": f"case when not is_plain then filter(known, f -> f.fate in {_ENDS}) end",
+        "returns": "case when not is_plain then filter(known, f -> f.fate = 'returned') end",
+        "first_given_ms": """
+            case when is_plain then if(one.fate = 'delivered', one.at_ms, other.at_ms)
+                 else array_min(transform(filter(known, f -> f.fate = 'delivered'), f -> f.at_ms)) end
+        """,
+    },
+    {"first": "case when is_plain then if(one.fate = 'acknowledged', one, other) else get(ends, 0) end"},
     # An earlier message of the unit holds the later ones until then. What expired, or an operator took, may be passed.
     {
         "held_until_seq": """
@@ -55,18 +70,22 @@ STEPS = (
                  else {never} end
         """,
     },
-    {
-        # Each message without a unit stands for itself: in one window they would be sorted together.
-        name: f"""
-            max(struct({value}, offset)) filter (where {value} is not null and not is_unordered) over (
-                partition by topic_id, partition, nullif(key, X''),
-                             case when coalesce(length(key), 0) = 0 then offset end
-                order by offset rows between unbounded preceding and 1 preceding)
-        """
-        for name, value in (("passed", "held_until_seq"), ("given", "first_given_ms"))
-    },
-)  # fmt: skip
+)
 """Columns that are added to the story, one step after the other."""
+
+ORDER = {
+    # Each message without a unit stands for itself: in one window they would be sorted together.
+    name: f"""
+        max(struct({value}, offset)) filter (where {value} is not null and not is_unordered) over (
+            partition by topic_id, partition, nullif(key, X''),
+                         case when coalesce(length(key), 0) = 0 then offset end
+            order by offset rows between unbounded preceding and 1 preceding)
+    """
+    for name, value in (("passed", "held_until_seq"), ("given", "first_given_ms"))
+}
+"""Columns that are added behind them: what came before in the message's unit. Only the fault `OF_ORDER` needs them, and
+all others are looked for before: the rows of a unit are sorted for it, and are small then."""
+OF_ORDER = "reordered"
 
 CHECKS: Mapping[str, str] = {
     "lost": """
@@ -126,7 +145,7 @@ CHECKS: Mapping[str, str] = {
             f -> concat(f.fate, ' at ', f.at_ms, ', and ', f.target, ' has no copy')))
     """,
 }  # fmt: skip
-"""The evidence of each fault, or null."""
+"""The evidence of each fault, or null. Of a plain message only that of `OF_ORDER` is asked: it has no other."""
 
 UNPROVEN: Mapping[str, str] = {
     "settled before the oldest event that is kept": """
@@ -149,7 +168,7 @@ UNPROVEN: Mapping[str, str] = {
         exists(doubled, d -> array_min(transform(d.copies, l -> l.at_ms)) < {moves_known_from_ms})
     """,
 }
-"""The messages of which something could not be told, by the thing."""
+"""The messages of which something could not be told, by the thing; of a plain one all could."""
 UNREADABLE_EVENTS = "events that cannot be read"
 """The word for unreadable events, whichever message they are about."""
 

@@ -43,13 +43,18 @@ from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
 from jbm_spark.known_values import known_rows, looked_up
 from jbm_spark.letters import letter_columns
 from jbm_spark.log_positions import log_positions, whole_ends
+from jbm_spark.session_setting import session_setting
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
 
 SINCE_EVER = -(2**63)
 _NO_EVENTS_MS = 2**63 - 1
 _EVERY_OFFSET = 2**63 - 1
-_PLACE = ["topic_id", "partition", "offset"]
+_PLACE = ["offset", "partition", "topic_id"]
+"""In this order: Spark sorts by the first of them as by a number, and compares rows only where it is the same."""
+_SORTED_ONCE = "spark.sql.execution.useObjectHashAggregateExec", "false"
+"""Lists are collected from sorted rows, which are then joined as they are: Spark would sort them three times, for its
+hash tables hold 128 lists."""
 _BOUNDS = "queue string, topic_id string, partition int, lo bigint, hi bigint, watermark bigint"
 Ends = Mapping[str, Mapping[int, int]]
 """Positions by topic and partition."""
@@ -147,7 +152,8 @@ class AuditSource:
         letters, moves_known_from_ms = self._without_moved(letters)
         bounds = self._bounds(topics, log_ids, ends, self._begins(ends), changelogs)
         messages = self._messages(topics, log_ids, ends, bounds, changelogs)
-        story = read_now(_story(messages, _fates(events, bounds), letters))
+        with session_setting(self.spark, *_SORTED_ONCE):
+            story = read_now(_story(messages, _fates(events, bounds), letters))
         # Asked behind the messages, for they are deleted meanwhile.
         there = self._there(topics, log_ids, self._positions([*ends], LogPlace.BEGIN))
         return AuditInputs(
@@ -459,7 +465,7 @@ def _fates(events: DataFrame, bounds: DataFrame) -> DataFrame:
     each = within.select(
         "bounds.topic_id", "events.partition", F.explode(F.sequence(first, last)).alias("offset"), fate.alias("each")
     )
-    return each.groupBy(*_PLACE).agg(F.sort_array(F.collect_list("each")).alias("fates"))
+    return each.repartition(*_PLACE).groupBy(*_PLACE).agg(F.sort_array(F.collect_list("each")).alias("fates"))
 
 
 def _is_of() -> Column:

@@ -18,14 +18,23 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.settings.address_pattern import checked_pattern
 from jbm_spark.call_sites import without_call_sites
 from jbm_spark.errors import SparkJobError
-from jbm_spark.jobs.audit.audit_checks import CHECKS, FOREVER_MS, NEVER, STEPS, UNPROVEN, UNREADABLE_EVENTS
+from jbm_spark.jobs.audit.audit_checks import (
+    CHECKS,
+    FOREVER_MS,
+    NEVER,
+    OF_ORDER,
+    ORDER,
+    STEPS,
+    UNPROVEN,
+    UNREADABLE_EVENTS,
+)
 from jbm_spark.jobs.audit.audit_result import FAULTS, AuditedQueues, AuditResult, Finding
 from jbm_spark.topic_check import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from jbm_kafka.registry.channel_group import ChannelGroup
     from jbm_spark.jobs.audit.audit_inputs import AuditInputs
@@ -159,11 +168,11 @@ def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: s
     numbered = (*(f"fault_{number}" for number in range(len(FAULTS))),
                 *(f"unproven_{number}" for number in range(len(UNPROVEN))))  # fmt: skip
     # Kept as the counting goes by: to look for the findings again would take as long as to count them.
-    found_of = judged(inputs, skew_ms).select(*kept, F.size("fates").alias("fates"), *numbered)
+    found_of = judged(inputs, skew_ms).select(*kept, "fates_count", *numbered)
     found_of = found_of.localCheckpoint(eager=False)
     counted = found_of.groupBy("queue").agg(
         F.count("*").alias("messages"),
-        F.sum("fates").alias("fates"),
+        F.sum("fates_count").alias("fates"),
         *(F.expr(f"count_if(fault_{number} is not null)").alias(fault) for number, fault in enumerate(FAULTS)),
         *(F.expr(f"count_if(unproven_{number})").alias(what) for number, what in enumerate(UNPROVEN)),
     )
@@ -199,7 +208,7 @@ def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: s
 
 
 def judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
-    """The story with a column for each fault, and one for each thing that could not be told."""
+    """The story with a column for each fault, one for each thing that could not be told, and the number of fates."""
     from pyspark.sql import functions as F  # noqa: N812
 
     values = {
@@ -215,10 +224,29 @@ def judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
     for step in STEPS:
         frame = frame.withColumns({name: F.expr(sql.format(**values)) for name, sql in step.items()})
     about = ("queue", "topic_id", "partition", "offset", "message_id", "unit", "sent_at_ms", "is_settled", "fates")
-    faults = [F.expr(CHECKS[fault].format(**values)).alias(f"fault_{number}") for number, fault in enumerate(FAULTS)]
-    unproven = [F.expr(sql.format(**values)).alias(f"unproven_{number}")
+    of_order = (
+        "key",
+        "is_unordered",
+        "held_until_seq",
+        "first_given_ms",
+        F.struct("first.fate", "first.seq").alias("first"),
+    )
+    unproven = [F.expr(f"not is_plain and ({sql.format(**values)})").alias(f"unproven_{number}")
                 for number, sql in enumerate(UNPROVEN.values())]  # fmt: skip
-    return frame.select(*about, *faults, *unproven)
+
+    def fault(name: str, guard: str) -> "Column":
+        return F.expr(f"case when {guard} then {CHECKS[name].format(**values)} end").alias(
+            f"fault_{FAULTS.index(name)}"
+        )
+
+    others = [fault(name, "not is_plain") for name in FAULTS if name != OF_ORDER]
+    frame = frame.select(*about, F.size("fates").alias("fates_count"), *of_order, *others, *unproven)
+    frame = frame.withColumns({name: F.expr(sql) for name, sql in ORDER.items()})
+    numbered = [f"unproven_{number}" for number in range(len(UNPROVEN))]
+    return frame.select(
+        *about, "fates_count", *numbered,
+        *(fault(name, "true") if name == OF_ORDER else f"fault_{number}" for number, name in enumerate(FAULTS)),
+    )  # fmt: skip
 
 
 def _found(judged: "DataFrame") -> "DataFrame":
