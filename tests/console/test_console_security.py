@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +27,8 @@ from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.console import app
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken, TrustedProxy
 from jbm_kafka.console.frame.viewer import Viewer
-from jbm_kafka.console.security.cookies import LASTS_S, SessionCookies
-from jbm_kafka.console.security.guard import BODY_MAX, FIELDS_MAX
+from jbm_kafka.console.security.cookies import LASTS_S, NAME, SessionCookies
+from jbm_kafka.console.security.guard import BODY_MAX, FIELDS_MAX, LOGIN_MAX
 from jbm_kafka.console.security.login import WAITING_MAX, own_path
 from jbm_kafka.console.serving import ConsoleAddress, ConsoleServer
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -180,6 +182,27 @@ def test_a_cookie_ends_with_its_time() -> None:
     assert cookies.read(text, 1_000 + LASTS_S - 1) is not None
     assert cookies.read(text, 1_000 + LASTS_S) is None
     assert SessionCookies(b"").read(text, 1_000) is None, "another process's, without a secret in common"
+
+
+def test_a_changed_password_ends_the_sessions_that_began_with_the_old_one(look_with: MakeLooking) -> None:
+    """They went on for hours, as the secret of the cookies is the same after the restart that reads the file anew."""
+    joe = users(joe={"look": ["#"]})
+    before = ConsoleSettings(users={**joe, **users(ann={"look": ["#"]})}, secret=b"x" * 32)
+    after = ConsoleSettings(users={**joe, **users(ann={"look": ["#"]})}, secret=b"x" * 32)
+    for name, status in (("ann", 303), ("joe", 200)):
+        first, anew, later = (look_with(each, address=ELSEWHERE) for each in (before, before, after))
+        log_in(first, name)
+        for looking, its_status in ((anew, 200), (later, status)):
+            looking.client.cookies.update(first.client.cookies)
+            assert looking.client.get("/letters").status_code == its_status, name
+
+
+def test_a_cookie_of_an_earlier_version_asks_for_the_password_again(look_with: MakeLooking) -> None:
+    cookies = SessionCookies(b"x" * 32)
+    payload = urlsafe_b64encode(json.dumps(["an id", "ann", int(time.time()) + 60]).encode()).decode().rstrip("=")
+    looking = look_with(ConsoleSettings(users=ANN_AND_JOE, secret=b"x" * 32), address=ELSEWHERE)
+    cookie = f"{NAME}={payload}.{cookies._signature('cookie', payload)}"
+    assert looking.client.get("/letters", headers={"cookie": cookie}).status_code == 303
 
 
 # -- forms of other sites ----------------------------------------------------------------------------------------------
@@ -434,6 +457,12 @@ def test_a_request_that_is_too_large_is_refused(looking: Looking) -> None:
     token = looking.form_token()
     answer = looking.client.post("/actions/pause", data={"csrf": token, "name": "x" * BODY_MAX})
     assert answer.status_code == 413
+
+
+def test_who_has_not_come_in_sends_no_large_forms(guarded: Looking) -> None:
+    """A thousand of the size that an operator may send would have taken all memory."""
+    assert log_in(guarded, "ann", "x" * LOGIN_MAX).status_code == 413
+    assert log_in(guarded, "ann").status_code == 303
 
 
 def test_a_form_of_more_fields_than_any_of_ours_is_refused(looking: Looking) -> None:

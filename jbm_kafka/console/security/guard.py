@@ -20,6 +20,8 @@ from jbm_kafka.console.security import door
 from jbm_kafka.console.security.cookies import NAME, BrowserSession, SessionCookies
 
 BODY_MAX: Final = 8 * 1024 * 1024
+LOGIN_MAX: Final = 16 * 1024
+"""The bytes of a request of somebody who has not come in: many of them may be kept at once."""
 FIELDS_MAX: Final = 1_000
 """The fields of a form; none of ours has so many."""
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
@@ -132,7 +134,8 @@ class _Guarded:
             return Viewer(LOCAL, csrf=csrf) if is_here else None
         name = door.proxied_user(settings, self._scope, self._headers)
         can_log_out = False
-        if name is None and self._session.user in settings.users:
+        user = settings.users.get(self._session.user)
+        if name is None and user is not None and self._cookies.is_of(self._session, self._session.user, user.verifier):
             name, can_log_out = self._session.user, True
         if name is None:
             return None
@@ -145,6 +148,8 @@ class _Guarded:
         """
         if self._scope["method"] in SAFE:
             return receive, None
+        viewer: Viewer = self._scope["jbm.viewer"]
+        most = BODY_MAX if viewer.look or viewer.operate else LOGIN_MAX
         body, chunk = bytearray(), b""
         is_more = True
         while is_more:
@@ -154,8 +159,8 @@ class _Guarded:
             chunk = message.get("body", b"")
             body += chunk
             is_more = message.get("more_body", False)
-            if len(body) > BODY_MAX:
-                return receive, self._no(413, f"the request is larger than {BODY_MAX} bytes")
+            if len(body) > most:
+                return receive, self._no(413, f"the request is larger than {most} bytes")
         whole = bytes(body)
         is_told = False
 
@@ -166,7 +171,6 @@ class _Guarded:
             is_told = True
             return {"type": "http.request", "body": whole, "more_body": False}
 
-        viewer: Viewer = self._scope["jbm.viewer"]
         if viewer.csrf and (door.is_from_elsewhere(self._headers) or not self._has_token(whole)):
             return again, self._no(403, "this form is not of this console, or too old: go back, load the page again")
         return again, None
