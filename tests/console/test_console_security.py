@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from ipaddress import ip_network
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -25,8 +26,10 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.amqp.access import User
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.console import app
+from jbm_kafka.console.frame.action import Action, ActionPreview, AnyAction
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken, TrustedProxy
 from jbm_kafka.console.frame.viewer import Viewer
+from jbm_kafka.console.queues.queue_actions import DeleteWanted
 from jbm_kafka.console.security.cookies import LASTS_S, NAME, SessionCookies
 from jbm_kafka.console.security.guard import BODY_MAX, FIELDS_MAX, LOGIN_MAX
 from jbm_kafka.console.security.login import WAITING_MAX, own_path
@@ -446,6 +449,41 @@ def test_brute_force_by_many_at_once_is_no_faster(world: MemoryWorld) -> None:
             answers = Counter(pool.map(guess, range(WAITING_MAX + 2)))
         assert time.monotonic() - begun >= 0.1 + 0.2 + 0.4 + 0.8
         assert answers == {401: WAITING_MAX, 429: 2}
+
+
+def test_who_looks_what_long_actions_would_do_keeps_nobody_from_coming_in(
+    world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty of them had all threads of the server, and each may read a whole queue."""
+    go_on, begun = Event(), Event()
+
+    def preview(_: Admin, __: DeleteWanted) -> ActionPreview:
+        begun.set()
+        assert go_on.wait(60)
+        return ActionPreview(words=["It does."])
+
+    slow: AnyAction = Action("slow", "Do", DeleteWanted, preview, lambda hands, wanted: "did")
+    monkeypatch.setattr(sys.modules["jbm_kafka.console.app"], "ACTIONS", [slow])
+    token = ProgramToken(sha256(b"a").digest(), operate=["#"])
+    settings = ConsoleSettings(users=ANN_AND_JOE, tokens={"a": token})
+    with ConsoleServer(app(world.url, settings), ConsoleAddress(port=0)) as server, ThreadPoolExecutor(50) as pool:
+        bearer = {"Authorization": "Bearer a"}
+
+        def look(number: int) -> int:
+            with Client(base_url=server.url, timeout=60) as client:
+                return int(client.get(f"/api/v1/actions/slow?name=q{number}", headers=bearer).status_code)
+
+        looked = [pool.submit(look, number) for number in range(50)]
+        try:
+            assert begun.wait(30)
+            with Client(base_url=server.url, timeout=10) as client:
+                found = re.search(r'name="csrf" value="([^"]+)"', client.get("/login").text)
+                assert found is not None
+                fields = {"csrf": found[1], "user": "joe", "password": "joe"}
+                assert client.post("/login", data=fields).status_code == 303
+        finally:
+            go_on.set()
+        assert {each.result(60) for each in looked} == {200}
 
 
 def test_nobody_learns_which_users_there_are(guarded: Looking) -> None:
