@@ -91,6 +91,8 @@ def _host_and_port(address: str) -> tuple[str, int]:
 def _context(given: dict[str, object]) -> ssl.SSLContext:
     context = client_tls(_file(given, "ssl.ca.location"))
     certificate = _file(given, "ssl.certificate.location")
+    if certificate is None and (path := given.get("ssl.key.location")) is not None:
+        raise wrong_value("ssl.key.location", path, "it is of no certificate; name that as ssl.certificate.location")
     if certificate is not None:
         password = given.get("ssl.key.password")
         key, said = _file(given, "ssl.key.location"), None if password is None else str(password)

@@ -73,6 +73,8 @@ def test_a_password_opens_a_clients_key_and_another_one_is_told(files: Path) -> 
         "ssl.key.location": str(files / "locked.key"),
     }
     ConnectionFactory("amqps://a:1", kafka={**kafka, "ssl.key.password": PASSWORD})
+    with pytest.raises(InvalidSettingError, match="it is of no certificate; name that as ssl"):
+        ConnectionFactory("amqps://a:1", kafka={"ssl.key.location": kafka["ssl.key.location"]})
     for more, what in (({}, "a password"), ({"ssl.key.password": "guessed"}, "another password")):
         with pytest.raises(InvalidSettingError) as caught:
             ConnectionFactory("amqps://a:1", kafka={**kafka, **more})
