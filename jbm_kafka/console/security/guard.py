@@ -25,8 +25,9 @@ LOGIN_MAX: Final = 16 * 1024
 FIELDS_MAX: Final = 1_000
 """The fields of a form; none of ours has so many."""
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
-OPEN_PATHS: Final = ("/login", "/healthz")
-"""And what is below `/static/`: without saying who one is."""
+HEALTH: Final = "/healthz"
+"""It tells nothing but that the console runs, to whoever asks, by whatever name."""
+LOGIN: Final = "/login"
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -102,13 +103,15 @@ class _Guarded:
         """Why it does not come in; None: it does, and its viewer is known."""
         settings = self._console.settings
         self._scope["jbm.viewer"] = Viewer("nobody", (), ())
+        if self._path == HEALTH:  # probes ask by the address
+            return None
         if self._user_of is None and not door.is_our_host(settings, self._headers):
             return self._no(421, "this console is not known by that name: reach it by 127.0.0.1, or name it in `hosts`")
         viewer = self._viewer()
         if viewer is not None:
             self._scope["jbm.viewer"] = viewer
             return None
-        if self._path.startswith("/static/") or self._path in OPEN_PATHS:
+        if self._path.startswith("/static/") or self._path == LOGIN:
             self._scope["jbm.viewer"] = Viewer("nobody", (), (), csrf=self._cookies.form_token(self._session))
             return None
         if not settings.has_login and self._user_of is None:
@@ -118,7 +121,7 @@ class _Guarded:
         query = self._scope.get("query_string", b"").decode("latin-1")
         wanted = self._path + (f"?{query}" if query else "")
         aim = f"?next={quote(wanted, safe='')}" if self._scope["method"] == "GET" and wanted != "/" else ""
-        return RedirectResponse(f"{self._base}/login{aim}", 303)
+        return RedirectResponse(f"{self._base}{LOGIN}{aim}", 303)
 
     def _viewer(self) -> Viewer | None:
         settings = self._console.settings
