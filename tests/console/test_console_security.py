@@ -382,6 +382,16 @@ def test_a_trusted_proxy_says_who_somebody_is(world: MemoryWorld, look_with: Mak
         assert looking.act("pause", name="orders.eu", what="sending")["by"] == "joe"
 
 
+def test_a_proxy_that_passes_on_the_password_it_asked_for_still_says_who_somebody_is(look_with: MakeLooking) -> None:
+    """As nginx does with `auth_basic`: everybody was sent to the login."""
+    looking = look_with(PROXIED, address=PROXY)
+    by_password = {"X-Remote-User": "joe", "Authorization": "Basic am9lOmpvZQ=="}
+    assert looking.client.get("/", headers=by_password).status_code == 200
+    assert looking.client.post("/actions/pause", data={"name": "orders.eu"}, headers=by_password).status_code == 403
+    wrong = {"X-Remote-User": "joe", "Authorization": "Bearer wrong"}
+    assert looking.client.get("/", headers=wrong).status_code == 303, "a token is another one's word"
+
+
 @pytest.mark.parametrize("address", [ELSEWHERE, "10.0.1.9", "127.0.0.1"])
 def test_proxy_header_spoofing(look_with: MakeLooking, address: str) -> None:
     looking = look_with(PROXIED, address=address)

@@ -129,9 +129,8 @@ class _Guarded:
         if self._user_of is not None:
             told = self._user_of(self._scope)
             return told if told is None or door.has_bearer(self._headers) else replace(told, csrf=csrf)
-        program = door.token_viewer(settings, self._headers)
-        if program is not None or "authorization" in self._headers:
-            return program
+        if door.has_bearer(self._headers):
+            return door.token_viewer(settings, self._headers)
         if not settings.has_login:
             is_here = door.is_on_loopback(self._scope, self._headers)
             return Viewer(LOCAL, csrf=csrf) if is_here else None
