@@ -84,8 +84,10 @@ def content_fault(fault: str, settings: Mapping[str, object]) -> tuple[str, str]
 
 
 def pair_fault(settings: Mapping[str, object]) -> tuple[str, str] | None:
-    """The certificate without its key, or the other way round, and one line about it: without the one librdkafka shows
-    no certificate, and says nothing, and without the other it names no file."""
+    """Return the file that lacks what belongs to it, a certificate's key or a key's certificate, and one line about it.
+
+    Without the key librdkafka shows no certificate, and says nothing; without the certificate it names no file.
+    """
     is_encrypted = str(settings.get("security.protocol", "")).upper().endswith("SSL")
     for name, others in _PAIRS.items() if is_encrypted else ():
         if name in settings and not any(other in settings for other in others):
