@@ -235,8 +235,8 @@ def test_an_action_that_took_longer_than_two_hundred_others_was_forgotten_while_
         runs = ActionRuns(admin, lambda: None)
         long = runs.begin(action, Wished(name="long"), "ann")
         for _ in range(KEPT):
-            last = runs.begin(action, Wished(name="orders"), "ann")
-            wait_until(lambda last=last: runs.of(last.id).is_over, about="an end", timeout_s=60)  # type: ignore[misc]
+            last = runs.begin(action, Wished(name="orders"), "ann").id
+            wait_until(lambda: (found := runs.of(last)) and found.is_over, about="an end", timeout_s=60)  # noqa: B023
         assert len(runs.lately()) == KEPT
         runs.stop(long.id, "joe")
         wait_until(lambda: (found := runs.of(long.id)) and found.is_over, about="its end", timeout_s=60)
