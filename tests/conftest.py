@@ -20,6 +20,7 @@ from tests.support.broker import local_broker, open_broker
 from tests.support.compiled_files import stale_modules
 from tests.support.kept_together import EXPECTED_S, KeptTogether, group_of, is_of_part
 from tests.support.secured import SecuredBroker, secured_broker
+from tests.support.told_timeouts import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 from tests.support.topics import create_topic, delete_topics_beginning_with
 from tests.support.twins import is_slow, is_thorough
 

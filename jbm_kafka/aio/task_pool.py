@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError, may_pass
+from jbm_kafka.jms.base.error_lines import tell_error
 from jbm_kafka.jms.base.handler_threads import RECEIVE_AGAIN_S
 from jbm_kafka.jms.messages.message import Message
 
@@ -69,8 +70,8 @@ class TaskPool:
             if self._runner is not None:
                 self._runner.cancel()
                 self._runner = None
-        except Exception:
-            log.exception("the other handlers go on")
+        except Exception as error:
+            tell_error(log, logging.ERROR, "the other handlers go on", error=error)
 
     async def _next(self) -> Message | None:
         while not self._is_over():

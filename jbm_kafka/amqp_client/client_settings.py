@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 
+from jbm_kafka.configuration.pem_files import PemFile, client_tls, show
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.wrong_values import shown, wrong_value
 from jbm_kafka.ports.installation import Installation
@@ -87,19 +89,14 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _context(given: dict[str, object]) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=_path(given, "ssl.ca.location"))
-        certificate = _path(given, "ssl.certificate.location")
-        if certificate is not None:
-            password = given.get("ssl.key.password")
-            context.load_cert_chain(
-                certificate, _path(given, "ssl.key.location"), None if password is None else str(password)
-            )
-    except (OSError, ssl.SSLError) as fault:
-        raise InvalidSettingError(
-            f"a certificate file of {', '.join(name for name in given if name in _TLS)} cannot be used: {fault}",
-            setting="kafka",
-        ) from None
+    context = client_tls(_file(given, "ssl.ca.location"))
+    certificate = _file(given, "ssl.certificate.location")
+    if certificate is None and (path := given.get("ssl.key.location")) is not None:
+        raise wrong_value("ssl.key.location", path, "it is of no certificate; name that as ssl.certificate.location")
+    if certificate is not None:
+        password = given.get("ssl.key.password")
+        key, said = _file(given, "ssl.key.location"), None if password is None else str(password)
+        show(context, certificate, key, said, "give that as ssl.key.password")
     if str(given.get("ssl.endpoint.identification.algorithm", "https")) == "none":
         context.check_hostname = False
     if str(given.get("enable.ssl.certificate.verification", "true")).lower() == "false":
@@ -108,8 +105,8 @@ def _context(given: dict[str, object]) -> ssl.SSLContext:
     return context
 
 
-def _path(given: dict[str, object], name: str) -> str | None:
+def _file(given: dict[str, object], name: str) -> PemFile | None:
     path = given.get(name)
     if path is not None and not isinstance(path, str):
         raise wrong_value(name, shown(path), "it is the path of a file")
-    return path
+    return None if path is None else PemFile(name, path, Path(path))

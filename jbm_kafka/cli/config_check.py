@@ -19,6 +19,7 @@ from jbm_kafka.configuration.value_places import PREFIX, Configuration
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, JMSError
 from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.worker.loading import TargetError, parts_of
 
 _OTHERS = ("KAFKA", "CONFIG", "HOME", "CACHE", "PURE", "TRACEBACK", "TEST", "SPARK")
@@ -50,18 +51,24 @@ def config_faults(path: str | None, arguments: Mapping[str, Any]) -> tuple[list[
 
 def _of_cluster(loaded: Loaded) -> Iterator[str]:
     try:
+        if (loaded.tables.bootstrap or "").startswith("amqp"):
+            _check_server(loaded)
+            return
         cluster = settle(loaded.cluster(), FALLBACK_BOOTSTRAP, makes_world=True)
+        said = loaded.factory_arguments()
+        others = said.keys() - {"url", "namespace", "kafka", "large_bodies"}
+        factory_of(cluster, **{name: said[name] for name in others})
     except (SettingsFault, JMSError) as fault:
-        if not (loaded.tables.bootstrap or "").startswith("amqp"):
-            yield str(fault)
-        return
+        yield str(fault)
+
+
+def _check_server(loaded: Loaded) -> None:
+    """Raises InvalidSettingError: what leads to an AMQP server cannot be; `connection` is of clusters of Kafka."""
     said = loaded.factory_arguments()
     try:
-        factory_of(
-            cluster, **{name: said[name] for name in said.keys() - {"url", "namespace", "kafka", "large_bodies"}}
-        )
-    except JMSError as error:
-        yield str(error)
+        ConnectionFactory(said["url"], kafka=said.get("kafka"))
+    except InvalidSettingError as error:
+        raise loaded.placed(error) from None
 
 
 def _of_tables(loaded: Loaded) -> Iterator[str]:

@@ -16,7 +16,7 @@ from jbm_kafka.console.frame.console import LookedAtCluster
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken, TrustedProxy
 from jbm_kafka.console.serving import ConsoleAddress
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.wrong_values import shown, wrong_value
+from jbm_kafka.core.wrong_values import shown
 
 if TYPE_CHECKING:
     from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -104,28 +104,21 @@ def address_of(loaded: Loaded) -> ConsoleAddress:
     """Returns where the configuration has the console listen.
 
     Raises:
-        InvalidSettingError: it is no address, or there is no file of this name.
+        InvalidSettingError: it is no address, or its certificate or key cannot be used.
     """
     table = loaded.tables.console
-    return replace(
+    made = replace(
         ConsoleAddress.of_text(table.listen, "console.listen"),
         certificate=_beside(loaded, "certificate", table.certificate),
         key=_beside(loaded, "key", table.key),
         plain_without_tls=table.plain_without_tls,
     )
+    made.tls()
+    return made
 
 
 def _beside(loaded: Loaded, name: str, path: str | None) -> str:
-    if path is None:
-        return ""
-    found = loaded.beside(name, path, "console")
-    try:
-        is_there = found.is_file()
-    except (OSError, ValueError) as error:  # no right to the folder, or no name of a file
-        raise wrong_value(f"console.{name}", str(found), f"{_why(error)}; name a PEM file that can be read") from None
-    if not is_there:
-        raise wrong_value(f"console.{name}", str(found), "there is no such file; name a PEM file")
-    return str(found)
+    return "" if path is None else str(loaded.beside(name, path, "console"))
 
 
 def _secret(path: Path) -> bytes:

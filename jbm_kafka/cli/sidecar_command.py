@@ -61,13 +61,14 @@ def run(file: str | None, configured: Configured) -> None:
     if few := too_few_files(file_limit(), files_needed(1, clients), f"its {clients} clients and a queue"):
         log.warning("%s; 8 more for each queue. Or let fewer clients in: connections below [amqp.limits]", few)
     contact(said.cluster)  # first: a server that was made and never begins leaves its event loop open
-    made = _server(said)
-    with until_asked_to_end() as wait, made, _metrics(said, made), _console(said, configured):
-        where = [f"{each.host}:{port}" for each, port in zip(said.server.listeners, made.ports, strict=True)]
-        click.echo(f"serves AMQP at {', '.join(where)}", err=True)
-        wait()
-        log.info("asked to end: clients have %g s for what they have in hand", said.server.drain_s)
-        made.stop()
+    with until_asked_to_end() as wait, _console(said, configured):  # and this, or clients would come in vain
+        made = _server(said)
+        with made, _metrics(said, made):
+            where = [f"{each.host}:{port}" for each, port in zip(said.server.listeners, made.ports, strict=True)]
+            click.echo(f"serves AMQP at {', '.join(where)}", err=True)
+            wait()
+            log.info("asked to end: clients have %g s for what they have in hand", said.server.drain_s)
+            made.stop()
 
 
 @sidecar.command()

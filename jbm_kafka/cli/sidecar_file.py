@@ -18,6 +18,7 @@ from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.client.bodies.large_bodies import LargeBodies, large_bodies_of
 from jbm_kafka.codec.amqp.address_forms import is_foreign
 from jbm_kafka.configuration.local_cluster import default_bootstrap
+from jbm_kafka.configuration.pem_files import PemFile, client_tls, server_tls, trust
 from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
@@ -152,7 +153,9 @@ def _tls(loaded: Loaded, at: int, scheme: str, table: ListenerTable) -> ssl.SSLC
     name = f"amqp.listeners[{at}]"
     given = {"certificate": table.certificate, "key": table.key, "client_ca": table.client_ca}
     files = {
-        each: loaded.beside(each, path, "amqp", "listeners", at) for each, path in given.items() if path is not None
+        each: PemFile(f"{name}.{each}", path, loaded.beside(each, path, "amqp", "listeners", at))
+        for each, path in given.items()
+        if path is not None
     }
     if scheme == "amqp":
         for each in files:
@@ -160,21 +163,10 @@ def _tls(loaded: Loaded, at: int, scheme: str, table: ListenerTable) -> ssl.SSLC
         return None
     if "certificate" not in files:
         raise wrong_value(f"{name}.url", table.url, "amqps:// needs certificate, and key if that is another file")
-    for each, file in files.items():
-        if not os.access(file, os.R_OK):
-            raise wrong_value(f"{name}.{each}", given[each], f"{file} cannot be read; name a PEM file that can")
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    each = "certificate"
-    try:
-        made.load_cert_chain(files["certificate"], files.get("key"), password="")
-        if "client_ca" in files:
-            each = "client_ca"
-            made.load_verify_locations(files["client_ca"])
-            made.verify_mode = ssl.CERT_OPTIONAL
-    except (ssl.SSLError, ValueError) as error:
-        rule = "it, or the key, is no PEM file without a password, or they do not belong together"
-        raise wrong_value(f"{name}.{each}", given[each], f"{rule} ({error})") from None
+    made = server_tls(files["certificate"], files.get("key"))
+    if "client_ca" in files:
+        trust(made, files["client_ca"])
+        made.verify_mode = ssl.CERT_OPTIONAL
     return made
 
 
@@ -189,11 +181,8 @@ def _forwarding(loaded: Loaded, table: ForwardingTable) -> ForwardingSettings:
         raise wrong_value("amqp.forwarding.advertised", table.advertised, rule)
     tls = None
     if table.server_ca is not None:
-        try:
-            tls = ssl.create_default_context(cafile=loaded.beside("server_ca", table.server_ca, "amqp", "forwarding"))
-        except (OSError, ssl.SSLError) as error:
-            rule = f"it is no PEM file of an authority that can be read ({error})"
-            raise wrong_value("amqp.forwarding.server_ca", table.server_ca, rule) from None
+        path = loaded.beside("server_ca", table.server_ca, "amqp", "forwarding")
+        tls = client_tls(PemFile("amqp.forwarding.server_ca", table.server_ca, path))
     return ForwardingSettings(table.advertised, table.user, password, tls)
 
 

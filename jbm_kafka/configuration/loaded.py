@@ -129,11 +129,12 @@ class Loaded:
         """Returns the error of an argument with the place that it comes from before it."""
         names: Any = error.values.get("names") or [error.values.get("setting")]
         name = {"url": "bootstrap"}.get(names[0], names[0])
-        for path in ((name,), ("connection", name), ("kafka", name)):
-            origin = None if name is None else self.origin(*path)
-            if origin is not None:
-                return type(error)(f"{origin}: {error}", **error.values)
-        return error
+        if name is None:
+            return error
+        of_kafka = self.cluster().kafka.get(name)
+        found = (self.origin(name), self.origin("connection", name), None if of_kafka is None else of_kafka.origin)
+        origin = next((each for each in found if each is not None), None)
+        return error if origin is None else type(error)(f"{origin}: {error}", **error.values)
 
     def _told(self, name: str, value: str | None) -> Told | None:
         return None if value is None else Told(value, self._name((name,)))

@@ -15,7 +15,7 @@ from jbm_kafka.configuration.flat_properties import flat_properties
 from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED
-from jbm_kafka.core.settings.address_pattern import checked_pattern
+from jbm_kafka.core.settings.address_pattern import pattern_of_people
 from jbm_kafka.core.settings.address_settings import SETTING_NAMES, AddressSettings
 from jbm_kafka.core.settings.setting_rules import TYPES
 from jbm_kafka.core.wrong_values import did_you_mean
@@ -79,7 +79,7 @@ _NO_FLAG = BeforeValidator(_no_flag)
 Seconds = Annotated[float, Field(ge=0, le=86_400), _NO_FLAG]
 Port = Annotated[int, Field(ge=0, le=65_535), _NO_FLAG]
 Count = Annotated[int, Field(ge=1), _NO_FLAG]
-Pattern = Annotated[str, AfterValidator(checked_pattern)]
+Pattern = Annotated[str, AfterValidator(pattern_of_people)]
 Text = Annotated[str, Field(min_length=1)]
 _SETTINGS_SCHEMA = {"propertyNames": {"enum": list(SETTING_NAMES)}}
 _LIMITS_SCHEMA = {"propertyNames": {"enum": [each.name for each in fields(Limits)]}}

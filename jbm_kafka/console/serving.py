@@ -9,10 +9,12 @@ import ssl
 import threading
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 
+from jbm_kafka.configuration.pem_files import PemFile, server_tls
 from jbm_kafka.console.frame.console import Console
 from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import ConnectionFailedError
@@ -57,6 +59,19 @@ class ConsoleAddress:
         except ValueError:
             return False
 
+    def tls(self) -> ssl.SSLContext | None:
+        """Returns the TLS of its certificate; None: it has none.
+
+        Raises:
+            InvalidSettingError: the certificate, or its key, cannot be used.
+        """
+        if not self.certificate:
+            if self.key:
+                raise wrong_value("console.key", self.key, "it is of no certificate; name that as console.certificate")
+            return None
+        key = PemFile("console.key", self.key, Path(self.key)) if self.key else None
+        return server_tls(PemFile("console.certificate", self.certificate, Path(self.certificate)), key)
+
     def check(self, *, has_login: bool) -> None:
         """Return if a console may listen there.
 
@@ -82,10 +97,11 @@ class ConsoleServer(ClosedAtEnd):
         """
         Raises:
             ConnectionFailedError: it cannot listen there.
-            InvalidSettingError: it may not, or the certificate cannot be read.
+            InvalidSettingError: it may not, or the certificate cannot be used.
         """
         self.console: Console = application.state.console
         address.check(has_login=self.console.settings.has_login)
+        tls = address.tls()
         config = uvicorn.Config(
             application,
             log_config=None,
@@ -97,18 +113,13 @@ class ConsoleServer(ClosedAtEnd):
             limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=END_S,
-            ssl_certfile=address.certificate or None,
-            ssl_keyfile=address.key or None,
         )
-        try:
-            config.load()
-        except (OSError, ssl.SSLError) as error:
-            rule = f"it is no PEM file of a certificate and its key that can be read ({error})"
-            raise wrong_value("console.certificate", address.certificate, rule) from None
+        config.load()
+        config.ssl = tls  # uvicorn would ask whoever sits at the terminal for the password of a key
         self._server = uvicorn.Server(config)
         self._socket = _listening(address)
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"{'https' if address.certificate else 'http'}://{_shown(address.host)}:{self.port}/"
+        self.url = f"{'http' if tls is None else 'https'}://{_shown(address.host)}:{self.port}/"
         self._thread = threading.Thread(target=self._run, name="jbm-console", daemon=True)
         self._thread.start()
 

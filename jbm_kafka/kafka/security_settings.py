@@ -16,6 +16,11 @@ _CONTENTS = {
     "ssl.key.location": "a private key in PEM form, and ssl.key.password is right if it has one",
     "ssl.keystore.location": "a PKCS#12 store, and ssl.keystore.password is right",
 }
+_PAIRS = {
+    "ssl.certificate.location": ("ssl.key.location", "ssl.key.pem", "ssl_key", "ssl.keystore.location"),
+    "ssl.key.location": ("ssl.certificate.location", "ssl.certificate.pem", "ssl_certificate", "ssl.keystore.location"),
+}
+"""A file, and what must be set with it, of which one is enough."""
 _TOKENS = ("sasl.oauthbearer.method", "enable.sasl.oauthbearer.unsecure.jwt", "oauth_cb")
 _PROBE = "probe"
 """As `ssl.ca.location`: look where systems keep their authorities."""
@@ -75,6 +80,18 @@ def content_fault(fault: str, settings: Mapping[str, object]) -> tuple[str, str]
             if "key values mismatch" in fault:
                 return name, f"{settings[name]}: it is not the key of the certificate; name the one that belongs to it"
             return name, f"{settings[name]}: librdkafka cannot read it ({fault}); name a file that holds {content}"
+    return None
+
+
+def pair_fault(settings: Mapping[str, object]) -> tuple[str, str] | None:
+    """Return the file that lacks what belongs to it, a certificate's key or a key's certificate, and one line about it.
+
+    Without the key librdkafka shows no certificate, and says nothing; without the certificate it names no file.
+    """
+    is_encrypted = str(settings.get("security.protocol", "")).upper().endswith("SSL")
+    for name, others in _PAIRS.items() if is_encrypted else ():
+        if name in settings and not any(other in settings for other in others):
+            return name, f"{settings[name]}: it needs {others[0]}: set that, too, or leave both out"
     return None
 
 

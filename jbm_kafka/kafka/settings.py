@@ -14,7 +14,7 @@ from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.counted_lines import CountedLines, counted_at, is_of_fence
 from jbm_kafka.kafka.given_numbers import number_fault
 from jbm_kafka.kafka.outage_lines import OutageLines, outage_at
-from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, security_fault
+from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, pair_fault, security_fault
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 # Without any handler Python prints warnings on standard error itself; the user's terminal is not ours.
@@ -184,9 +184,11 @@ def check_client_settings(client_settings: Mapping[str, object], session_timeout
             raise InvalidSettingError(f"client setting {name!r}: None is not a value; leave it out", names=[name])
     if (found := security_fault(client_settings)) is not None:
         raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
-    if (fault := _client_fault(client_settings)) is not None:
-        if (found := content_fault(fault, client_settings)) is not None:
-            raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
+    fault = _client_fault(client_settings)
+    found = (None if fault is None else content_fault(fault, client_settings)) or pair_fault(client_settings)
+    if found is not None:
+        raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
+    if fault is not None:
         # Some are secrets: no value is shown but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         text = _text(wrong[0], client_settings[wrong[0]], fault) if wrong else f"client settings: {fault} ({_LISTED})"

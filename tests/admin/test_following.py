@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 
@@ -15,14 +18,16 @@ from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.following import followed_group
 from jbm_kafka.admin.following.backlog_follower import BacklogFollower
 from jbm_kafka.admin.following.followed_readers import SLICE
+from jbm_kafka.admin.following.following import Following
 from jbm_kafka.codec.reader_record import RegisteredReader
-from jbm_kafka.core.channel.backlog import Backlog
+from jbm_kafka.core.channel.backlog import Backlog, Backlogs
 from jbm_kafka.core.channel.held_in_order import HeldKind
 from jbm_kafka.jms.context import Context
 from jbm_kafka.ports import CommittedOffset, Outgoing
 from jbm_kafka.registry.readers import renew_reader
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import receive
+from tests.support.waiting import wait_until
 
 WAIT_S = 30.0
 MINUTE_MS = 60_000
@@ -186,6 +191,40 @@ def test_after_any_history_it_tells_the_same_as_a_look_from_the_beginning(steps:
             counted.ready,
             counted.oldest_at_ms,
         )
+
+
+def test_what_was_read_of_a_subscription_goes_with_it(world: MemoryWorld) -> None:
+    """An exporter that ran for months kept the changelogs of all that there had ever been."""
+    with context(world, client_id="c") as jms, following(world) as follow, Admin(world.url) as admin:
+        jms.create_durable_consumer(PRICES, "audit").close()
+        jms.create_producer().send(PRICES, "1")
+        assert ("prices", "c/audit") in by_name(follow)
+        (group,) = [each for name, each in follow._groups.items() if "audit" in name]
+        journal = weakref.ref(group._journal)
+        del group
+        admin.unsubscribe("audit", client_id="c")
+        assert ("prices", "c/audit") not in by_name(follow)
+        gc.collect()
+        assert journal() is None
+
+
+def test_a_step_that_fails_by_a_bug_is_told_and_the_next_one_goes_on(world: MemoryWorld) -> None:
+    """The thread ended: a console showed for ever what was held then, and said nothing of it."""
+    is_mended = threading.Event()
+
+    def on_step(found: Backlogs) -> None:
+        assert is_mended.is_set(), "not mended"
+
+    with context(world) as jms, Following(world.url, None, "", WAIT_S, on_step=on_step) as followed:
+        jms.create_producer().send(ORDERS, "first")
+        wait_until(lambda: followed.trouble, about="it is told", timeout_s=WAIT_S)
+        assert followed.trouble.startswith("a bug: AssertionError('not mended")
+        assert (followed.health(None).is_alive, followed.health(None).is_ready) == (True, False)
+        is_mended.set()
+        followed.look_now()
+        found = wait_until(followed.latest, about="a look", timeout_s=WAIT_S)
+        assert [each.destination for each in found.backlogs] == ["orders"]
+        assert followed.health(None).is_ready
 
 
 def test_each_query_of_spark_is_told_with_what_it_has_not_read(world: MemoryWorld) -> None:

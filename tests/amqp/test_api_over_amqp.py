@@ -143,7 +143,7 @@ def test_over_tls_also_by_plain_and_by_certificate(secured: Server, certificates
         ("amqp://x", {"namespace": "a", "state_dir": "/nowhere"}, "namespace, state_dir: settings of the sidecar"),
         ("amqp://x", {"kafka": {"acks": "all"}}, "'acks'.*is for a Kafka client"),
         ("amqp://x", {"kafka": {"ssl.ca.location": "a.pem"}}, "is for TLS; write amqps://"),
-        ("amqps://x", {"kafka": {"ssl.ca.location": "/no/a.pem"}}, "a certificate file of ssl.ca.location"),
+        ("amqps://x", {"kafka": {"ssl.ca.location": "/no/a.pem"}}, "ssl.ca.location is '/no/a.pem': No such"),
         ("amqp://x", {"kafka": {"sasl.mechanism": "GSSAPI"}}, "sasl.mechanism is 'GSSAPI'"),
         ("amqp://shop:secret@x", {}, r"url is 'amqp://\*\*\*@x': give user and password"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from jbm_kafka.cli.console_command import console
 from jbm_kafka.cli.console_file import ConsoleFile, console_of
 from jbm_kafka.devbroker import LocalBroker
 from tests.metrics.test_server import get
+from tests.support.secured import make_certificates
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 120.0
@@ -41,7 +43,7 @@ def read(folder: Path, text: str, listen: str | None = None) -> ConsoleFile:
 
 def test_a_file_says_who_may_and_where(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x" * 40)
-    (tmp_path / "c.pem").touch()
+    shutil.copy(make_certificates(tmp_path / "certificates").server, tmp_path / "c.pem")
     said = read(
         tmp_path,
         '[console]\nlisten = "0.0.0.0:9"\ncertificate = "c.pem"\nread_only = true\nhosts = ["c.example"]\n'

@@ -296,6 +296,19 @@ def test_a_missing_extra_is_told_in_one_line(run: Run, tmp_path: Path, monkeypat
     assert said.err.count("\n") == 1
 
 
+def test_what_its_console_cannot_be_is_told_before_any_client_comes_in(run: Run, tmp_path: Path) -> None:
+    """It served AMQP first, and ended with all who had come in, again at each start."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = f'bootstrap = "memory://{secrets.token_hex(4)}"\n{EVERYBODY}'
+        text += f'[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{port}"\n[amqp]\nconsole_port = 0\n'
+        said = run("sidecar", "run", str(written(tmp_path, f'{text}[console]\ncertificate = "sidecar.toml"\n')))
+    assert said.code == 1
+    assert "console.certificate is " in said.err
+    assert said.err.endswith("it has no certificate in PEM form; name a file that has one\n")
+    assert said.err.count("\n") == 1
+
+
 def test_a_port_in_use_is_told_in_one_line(run: Run, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -170,7 +170,7 @@ look = ["#"]
             "jbm-kafka.toml, workers.pay.queue is 'a b': ",
             "jbm-kafka.toml, workers.pay.target: 'pay': write MODULE:NAME",
             "jbm-kafka.toml: users.ann.password is no such line; write the SCRAM-SHA-256$... that `jbm-kafka sidecar",
-            "jbm-kafka.toml: console.certificate is 'none.pem': there is no such file",
+            "jbm-kafka.toml: console.certificate is 'none.pem': No such file or",
             "jbm-kafka.toml: schema_registry is 'registry:8081': it is https://HOST:PORT of a schema registry",
         ],
         strict=True,

@@ -20,7 +20,7 @@ from jbm_kafka.codec.operator_actions import OperatorAction, decode_operator_act
 from jbm_kafka.console.frame.action import Action, ActionHands, ActionPreview
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken
 from jbm_kafka.console.frame.runs import KEPT, ActionRuns
-from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.console.conftest import MakeLooking
 from tests.console.looking import Looking
@@ -216,6 +216,38 @@ def test_a_run_tells_how_far_it_is_and_goes_on_without_anybody(world: MemoryWorl
             last = runs.begin(action, Wished(name="orders"), "ann")
         assert runs.of(begun.id) is None, "only the latest are remembered"
         wait_until(lambda: (found := runs.of(last.id)) and found.is_over, about="the last", timeout_s=60)
+        runs.close()
+
+
+def test_an_action_that_took_longer_than_two_hundred_others_was_forgotten_while_it_ran(world: MemoryWorld) -> None:
+    """It could not be stopped any more, ended as a bug, and kept the console from ending."""
+    stopped = threading.Event()
+
+    def run(hands: ActionHands, wanted: Wished) -> str:
+        if wanted.name == "long":
+            wait_until(hands.is_stopped, about="a stop", timeout_s=60)
+        if wanted.name == "waits":
+            assert stopped.wait(60)
+        return "it did"
+
+    action = Action("slow", "Do", Wished, lambda admin, wanted: ActionPreview(words=["It does."]), run, can_stop=True)
+    with Admin(world.url) as admin:
+        runs = ActionRuns(admin, lambda: None)
+        long = runs.begin(action, Wished(name="long"), "ann")
+        for _ in range(KEPT):
+            last = runs.begin(action, Wished(name="orders"), "ann").id
+            wait_until(lambda: (found := runs.of(last)) and found.is_over, about="an end", timeout_s=60)  # noqa: B023
+        assert len(runs.lately()) == KEPT
+        runs.stop(long.id, "joe")
+        wait_until(lambda: (found := runs.of(long.id)) and found.is_over, about="its end", timeout_s=60)
+        ended = runs.of(long.id)
+        assert ended is not None
+        assert (ended.state, ended.outcome) == ("done", "it did Stopped by joe.")
+        for _ in range(KEPT):
+            runs.begin(action, Wished(name="waits"), "ann")
+        with pytest.raises(ResourceAllocationError, match="nothing was done, do it later"):
+            runs.begin(action, Wished(name="waits"), "ann")
+        stopped.set()
         runs.close()
 
 

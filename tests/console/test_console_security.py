@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import time
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from ipaddress import ip_network
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -23,10 +26,12 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.amqp.access import User
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.console import app
+from jbm_kafka.console.frame.action import Action, ActionPreview, AnyAction
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken, TrustedProxy
 from jbm_kafka.console.frame.viewer import Viewer
-from jbm_kafka.console.security.cookies import LASTS_S, SessionCookies
-from jbm_kafka.console.security.guard import BODY_MAX, FIELDS_MAX
+from jbm_kafka.console.queues.queue_actions import DeleteWanted
+from jbm_kafka.console.security.cookies import LASTS_S, NAME, SessionCookies
+from jbm_kafka.console.security.guard import BODY_MAX, FIELDS_MAX, LOGIN_MAX
 from jbm_kafka.console.security.login import WAITING_MAX, own_path
 from jbm_kafka.console.serving import ConsoleAddress, ConsoleServer
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -180,6 +185,27 @@ def test_a_cookie_ends_with_its_time() -> None:
     assert cookies.read(text, 1_000 + LASTS_S - 1) is not None
     assert cookies.read(text, 1_000 + LASTS_S) is None
     assert SessionCookies(b"").read(text, 1_000) is None, "another process's, without a secret in common"
+
+
+def test_a_changed_password_ends_the_sessions_that_began_with_the_old_one(look_with: MakeLooking) -> None:
+    """They went on for hours, as the secret of the cookies is the same after the restart that reads the file anew."""
+    joe = users(joe={"look": ["#"]})
+    before = ConsoleSettings(users={**joe, **users(ann={"look": ["#"]})}, secret=b"x" * 32)
+    after = ConsoleSettings(users={**joe, **users(ann={"look": ["#"]})}, secret=b"x" * 32)
+    for name, status in (("ann", 303), ("joe", 200)):
+        first, anew, later = (look_with(each, address=ELSEWHERE) for each in (before, before, after))
+        log_in(first, name)
+        for looking, its_status in ((anew, 200), (later, status)):
+            looking.client.cookies.update(first.client.cookies)
+            assert looking.client.get("/letters").status_code == its_status, name
+
+
+def test_a_cookie_of_an_earlier_version_asks_for_the_password_again(look_with: MakeLooking) -> None:
+    cookies = SessionCookies(b"x" * 32)
+    payload = urlsafe_b64encode(json.dumps(["an id", "ann", int(time.time()) + 60]).encode()).decode().rstrip("=")
+    looking = look_with(ConsoleSettings(users=ANN_AND_JOE, secret=b"x" * 32), address=ELSEWHERE)
+    cookie = f"{NAME}={payload}.{cookies._signature('cookie', payload)}"
+    assert looking.client.get("/letters", headers={"cookie": cookie}).status_code == 303
 
 
 # -- forms of other sites ----------------------------------------------------------------------------------------------
@@ -338,6 +364,8 @@ def test_only_the_named_hosts_are_ours_where_some_are_named(look_with: MakeLooki
     looking = look_with(ConsoleSettings(users=ANN_AND_JOE, hosts=["console.example"]), address=ELSEWHERE)
     assert looking.client.get("/login", headers={"host": "Console.example:8161"}).status_code == 200
     assert looking.client.get("/login", headers={"host": "evil.example"}).status_code == 421
+    alive = looking.client.get("/healthz", headers={"host": "10.0.0.7:8161"})
+    assert (alive.status_code, alive.text) == (200, "ok\n"), "a probe asks by the address, and ended the container"
 
 
 PROXIED = ConsoleSettings(users=ANN_AND_JOE, proxy=TrustedProxy("X-Remote-User", [ip_network("10.0.0.0/24")]))
@@ -352,6 +380,16 @@ def test_a_trusted_proxy_says_who_somebody_is(world: MemoryWorld, look_with: Mak
     with Admin(world.url) as admin:
         admin.create_queue("orders.eu")
         assert looking.act("pause", name="orders.eu", what="sending")["by"] == "joe"
+
+
+def test_a_proxy_that_passes_on_the_password_it_asked_for_still_says_who_somebody_is(look_with: MakeLooking) -> None:
+    """As nginx does with `auth_basic`: everybody was sent to the login."""
+    looking = look_with(PROXIED, address=PROXY)
+    by_password = {"X-Remote-User": "joe", "Authorization": "Basic am9lOmpvZQ=="}
+    assert looking.client.get("/", headers=by_password).status_code == 200
+    assert looking.client.post("/actions/pause", data={"name": "orders.eu"}, headers=by_password).status_code == 403
+    wrong = {"X-Remote-User": "joe", "Authorization": "Bearer wrong"}
+    assert looking.client.get("/", headers=wrong).status_code == 303, "a token is another one's word"
 
 
 @pytest.mark.parametrize("address", [ELSEWHERE, "10.0.1.9", "127.0.0.1"])
@@ -425,6 +463,41 @@ def test_brute_force_by_many_at_once_is_no_faster(world: MemoryWorld) -> None:
         assert answers == {401: WAITING_MAX, 429: 2}
 
 
+def test_who_looks_what_long_actions_would_do_keeps_nobody_from_coming_in(
+    world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty of them had all threads of the server, and each may read a whole queue."""
+    go_on, begun = Event(), Event()
+
+    def preview(_: Admin, __: DeleteWanted) -> ActionPreview:
+        begun.set()
+        assert go_on.wait(60)
+        return ActionPreview(words=["It does."])
+
+    slow: AnyAction = Action("slow", "Do", DeleteWanted, preview, lambda hands, wanted: "did")
+    monkeypatch.setattr(sys.modules["jbm_kafka.console.app"], "ACTIONS", [slow])
+    token = ProgramToken(sha256(b"a").digest(), operate=["#"])
+    settings = ConsoleSettings(users=ANN_AND_JOE, tokens={"a": token})
+    with ConsoleServer(app(world.url, settings), ConsoleAddress(port=0)) as server, ThreadPoolExecutor(50) as pool:
+        bearer = {"Authorization": "Bearer a"}
+
+        def look(number: int) -> int:
+            with Client(base_url=server.url, timeout=60) as client:
+                return int(client.get(f"/api/v1/actions/slow?name=q{number}", headers=bearer).status_code)
+
+        looked = [pool.submit(look, number) for number in range(50)]
+        try:
+            assert begun.wait(30)
+            with Client(base_url=server.url, timeout=10) as client:
+                found = re.search(r'name="csrf" value="([^"]+)"', client.get("/login").text)
+                assert found is not None
+                fields = {"csrf": found[1], "user": "joe", "password": "joe"}
+                assert client.post("/login", data=fields).status_code == 303
+        finally:
+            go_on.set()
+        assert {each.result(60) for each in looked} == {200}
+
+
 def test_nobody_learns_which_users_there_are(guarded: Looking) -> None:
     known, unknown = log_in(guarded, "ann", "wrong").text, log_in(guarded, "anx", "wrong").text
     assert known.replace('value="ann"', "") == unknown.replace('value="anx"', "")
@@ -434,6 +507,12 @@ def test_a_request_that_is_too_large_is_refused(looking: Looking) -> None:
     token = looking.form_token()
     answer = looking.client.post("/actions/pause", data={"csrf": token, "name": "x" * BODY_MAX})
     assert answer.status_code == 413
+
+
+def test_who_has_not_come_in_sends_no_large_forms(guarded: Looking) -> None:
+    """A thousand of the size that an operator may send would have taken all memory."""
+    assert log_in(guarded, "ann", "x" * LOGIN_MAX).status_code == 413
+    assert log_in(guarded, "ann").status_code == 303
 
 
 def test_a_form_of_more_fields_than_any_of_ours_is_refused(looking: Looking) -> None:

@@ -256,6 +256,10 @@ def test_letters_go_back_only_to_where_one_may_operate(shop: Shop, look_with: Ma
         assert (refused.status_code, "what came from orders" in refused.json()["error"]) == (403, True)
     page = looking.json("/queues/DLQ/edit", at=at)
     assert (page["goes_to"], page["why_not"]) == ("", "it came from queue:orders, which you may not operate")
+    looking.console.admin.pause("orders", "sending", by="joe")
+    refused = looking.client.post("/api/v1/actions/edit-letter", json=edit)
+    assert refused.status_code == 403, "what cannot be sent now could be a moment later"
+    looking.console.admin.resume("orders", "sending")
     retry = next(each for each in LETTER_ACTIONS if each.name == "retry-letters")
     hands = ActionHands(looking.console.admin, "ann", print, lambda name: name == "DLQ")
     with pytest.raises(IllegalStateError, match="letters came from orders, which ann may not operate"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, Unset
-from jbm_kafka.core.settings.address_pattern import matches, specificity
+from jbm_kafka.core.settings.address_pattern import matches, pattern_of_people, specificity
 from jbm_kafka.core.settings.address_settings import (
     AddressSettings,
     AddressSettingsRepository,
@@ -89,6 +89,15 @@ def test_no_two_patterns_are_equally_specific(left: str, right: str) -> None:
 def test_a_wildcard_inside_a_word_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidSettingError, match="whole words"):
         AddressSettingsRepository({pattern: AddressSettings()})
+
+
+@pytest.mark.parametrize("pattern", ["a..b", ".a", "a.", "orders..#"])
+def test_a_slip_of_two_dots_in_a_file_is_refused_and_a_name_that_has_them_can_be_meant(pattern: str) -> None:
+    with pytest.raises(InvalidSettingError, match="is empty; leave a dot out, or write '\\*' for the word"):
+        pattern_of_people(pattern)
+    assert pattern_of_people("a.*.b") == "a.*.b"
+    assert matches("a.*.b", Queue("a..b").name)
+    AddressSettingsRepository({pattern: AddressSettings()})
 
 
 @pytest.mark.parametrize("pattern", ["", 7])

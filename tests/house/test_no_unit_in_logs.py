@@ -11,7 +11,7 @@ from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.checkpoints.unwritable import without_leader, without_unit
 from tests.house.sources import ROOT
 
-LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log", "tell_error"}
 UNITS = {"unit", "units", "unit_of_order", "unit_name", "group_key", "gate_key"}
 KEYS = {"key", "keys"}
 KEYS_WITHOUT_UNIT = {
@@ -27,7 +27,10 @@ def logged_names(text: str) -> list[tuple[int, str]]:
     """Line and name of all that a call of a logger is given; what a `without_unit` is given does not count."""
     found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(text)):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called not in LEVELS:
             continue
         waiting: list[ast.AST] = [*node.args, *node.keywords]
         while waiting:

@@ -7,6 +7,7 @@ import pytest
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.kafka.security_settings import content_fault, security_fault
 from jbm_kafka.kafka.settings import check_client_settings
+from tests.support.secured import make_certificates
 
 SECRET = "hunter2"
 NOT_USED = "it would not be used: set security.protocol to "
@@ -73,6 +74,23 @@ def test_a_file_of_junk_was_told_without_its_name_and_a_remedy(name: str, remedy
     assert remedy in str(caught.value)
     assert caught.value.names == [name]
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("ssl.certificate.location", "ssl.key.location"), ("ssl.key.location", "ssl.certificate.location")],
+)
+def test_a_certificate_without_its_key_was_taken_and_never_shown(name: str, other: str, tmp_path: Path) -> None:
+    """And of a key without its certificate neither value nor remedy was told."""
+    certificates = make_certificates(tmp_path)
+    files = {"ssl.certificate.location": str(certificates.certificate), "ssl.key.location": str(certificates.key)}
+    check_client_settings({"security.protocol": "SSL", **files})
+    check_client_settings({"security.protocol": "PLAINTEXT", name: files[name]})
+    with pytest.raises(InvalidSettingError) as caught:
+        check_client_settings({"security.protocol": "SSL", name: files[name]})
+    assert str(caught.value) == (
+        f"client setting {name!r}: {files[name]}: it needs {other}: set that, too, or leave both out"
+    )
 
 
 def test_a_key_that_is_another_certificates_is_told_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import subprocess
 import sys
@@ -134,6 +135,46 @@ def test_a_handler_that_raises_fails_an_attempt(world: MemoryWorld, jms: Context
     letter = jms.create_consumer(LETTERS).receive(SOON_S)
     assert letter is not None
     assert letter.properties["_JBM_LAST_ERROR"] == "ValueError: no such customer"
+
+
+class _Silent(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class _AsksForTheText(logging.Handler):
+    """As a formatter of JSON does; what it raises goes on to whoever logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = "" if record.exc_info is None else str(record.exc_info[1])
+        self.lines.append(f"{record.getMessage()}{text}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_log_that_cannot_show_the_error_kept_the_message_in_hand_for_ever(
+    world: MemoryWorld, jms: Context, way: str
+) -> None:
+    """REDELIVER-1: the attempt is over before anybody has a line of it."""
+    jms.create_producer().send(ORDERS, "bad")
+    seen = list[int]()
+
+    def work(message: Message) -> None:
+        seen.append(message.delivery_count)
+        raise _Silent
+
+    worker, asks, log = Worker(world.factory()), _AsksForTheText(), logging.getLogger("jbm_kafka")
+    handled_by(way, worker, work)
+    log.addHandler(asks)
+    try:
+        run_until(worker, lambda: len(left(jms, LETTERS)) == 1)
+    finally:
+        log.removeHandler(asks)
+    assert seen == [1, 2, 3]
+    assert any("its handler raised" in line for line in asks.lines), "the line is told without its traceback"
 
 
 @pytest.mark.parametrize("way", WAYS)

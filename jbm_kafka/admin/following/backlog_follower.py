@@ -36,7 +36,6 @@ class BacklogFollower:
     def __init__(self, core: AdminCore) -> None:
         """`core` is closed by whoever made it, after this."""
         self._core = core
-        self._journal = MemoryJournal(clock=core.cluster.clock)
         self._reader = core.kafka.log_reader()
         self._readers = FollowedReaders(self._reader)
         self._groups: dict[str, FollowedGroup] = {}
@@ -78,7 +77,8 @@ class BacklogFollower:
                     continue
                 followed = self._groups.get(group.group_id)
                 if followed is None or followed.group != group:
-                    followed = self._groups[group.group_id] = FollowedGroup(group, self._journal)
+                    journal = MemoryJournal(clock=core.cluster.clock)  # its own: what was read goes with the group
+                    followed = self._groups[group.group_id] = FollowedGroup(group, journal)
                 if followed.is_to_be_looked_at(marks) and not self._looked(followed, marks, described[group.topic]):
                     unreadable.append(group.group_id)
                     continue

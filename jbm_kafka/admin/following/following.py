@@ -11,6 +11,7 @@ from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.following.backlog_follower import BacklogFollower
 from jbm_kafka.core.channel.backlog import Backlogs
 from jbm_kafka.core.closed_at_end import ClosedAtEnd
+from jbm_kafka.core.failure_text import one_line_of
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.statistics import Health
 
@@ -107,13 +108,14 @@ class Following(ClosedAtEnd):
     def _step(self) -> None:
         try:
             found = self._follower.step()
-        except JMSError as error:
-            trouble = str(error)
+            self._on_step(found)
+        except Exception as error:
+            is_ours = not isinstance(error, JMSError)  # without its thread nobody would hear that what is told is old
+            trouble = f"a bug: {one_line_of(repr(error))}" if is_ours else str(error)
             if trouble != self._trouble:
-                log.warning("%s; what is told is that of before", error)
+                log.warning("%s; what is told is that of before", trouble, exc_info=error if is_ours else None)
             with self._lock:
                 self._trouble = trouble
             return
-        self._on_step(found)
         with self._lock:
             self._latest, self._trouble, self._stepped_at = found, "", time.monotonic()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from hashlib import sha256
+from typing import Any, Literal
 
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -15,11 +16,18 @@ from starlette.routing import BaseRoute, Route
 from jbm_kafka.console.frame.action import ActionPreview, AnyAction
 from jbm_kafka.console.frame.console import Console, console_of, viewer_of
 from jbm_kafka.console.frame.form_fields import fields_of
+from jbm_kafka.console.frame.long_looks import LookLeftError
 from jbm_kafka.console.frame.rendering import answer, page, trouble_answer, trouble_page
 from jbm_kafka.console.frame.runs import ActionRun
 from jbm_kafka.console.frame.view import API, NotAllowed, View, status_of, wanted_of
 from jbm_kafka.console.frame.viewer import Viewer
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError
+from jbm_kafka.core.jms_errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidSettingError,
+    JMSError,
+    ResourceAllocationError,
+)
 
 NOT_WANTED = ("csrf", "typed")
 """Fields of a form that are none of the action's."""
@@ -70,14 +78,19 @@ def check_operate(console: Console, viewer: Viewer, action: AnyAction, wanted: B
             raise NotAllowed(f"{viewer.name} may not {action.title.lower()} {what}: give him the pattern in `operate`")
 
 
-async def check_sends(console: Console, viewer: Viewer, action: AnyAction, wanted: BaseModel) -> Sequence[str]:
+async def check_sends(request: Request, action: AnyAction, wanted: BaseModel) -> Sequence[str]:
     """The destinations that only a look tells it sends to.
 
     Raises:
         NotAllowed: he may not operate one of them.
     """
+    viewer = viewer_of(request)
+    if action.sends_to is None:
+        return ()
     try:
-        names = await run_in_threadpool(action.sends_to, console.admin, wanted)
+        names: Sequence[str] = await _looked(request, action, wanted, "sends_to")
+    except (LookLeftError, ResourceAllocationError):
+        raise
     except JMSError:
         return ()  # so does its preview, and its run
     for name in names:
@@ -87,6 +100,16 @@ async def check_sends(console: Console, viewer: Viewer, action: AnyAction, wante
                 f"`operate`, or choose what came from elsewhere"
             )
     return names
+
+
+async def _looked(request: Request, action: AnyAction, wanted: BaseModel, part: Literal["preview", "sends_to"]) -> Any:
+    """Return what this part of the action finds, by a look in the viewer's turn: each may read a whole queue, and many
+    at once would keep the pages and logins of all others waiting. They wait for no other looks of his."""
+    console, whose = console_of(request), f"{viewer_of(request).name}, who acts"
+    key = action.name, part, sha256(repr(wanted).encode(errors="surrogatepass")).digest()
+    ask = partial(getattr(action, part), console.admin, wanted)
+    found = await console.looks.wait(whose, key, 0.0, ask, is_gone=request.is_disconnected)
+    return found.answer
 
 
 def _look_run(console: Console, viewer: Viewer, asked: RunWanted) -> ActionRun:
@@ -184,9 +207,9 @@ async def _shown(request: Request, action: AnyAction, given: Mapping[str, Any], 
             fault, status = fault or str(error), 400
     if wanted is not None:
         check_operate(console_of(request), viewer_of(request), action, wanted)
-        await check_sends(console_of(request), viewer_of(request), action, wanted)
+        await check_sends(request, action, wanted)
         try:
-            preview = await run_in_threadpool(action.preview, console_of(request).admin, wanted)
+            preview = await _looked(request, action, wanted, "preview")
         except (InvalidSettingError, InvalidDestinationError) as error:
             fault, status = str(error), status_of(error)
     return page(
@@ -211,7 +234,7 @@ async def _confirmed(request: Request, action: AnyAction) -> Response:
     check_operate(console, viewer, action, wanted)
     if action.destroys and form.get("typed", "").strip() != action.named(wanted):
         return await _shown(request, action, given, f"nothing was done: type {action.named(wanted)} to confirm")
-    names = await check_sends(console, viewer, action, wanted)
+    names = await check_sends(request, action, wanted)
     run = console.runs.begin(action, wanted, viewer.name, viewer.may_operate, sends_to=names)
     return RedirectResponse(f"{request.scope.get('root_path', '')}/runs/{run.id}", 303)
 
@@ -219,8 +242,8 @@ async def _confirmed(request: Request, action: AnyAction) -> Response:
 async def _preview_answer(request: Request, action: AnyAction) -> Response:
     wanted = wanted_of(action.wanted, dict(request.query_params))
     check_operate(console_of(request), viewer_of(request), action, wanted)
-    await check_sends(console_of(request), viewer_of(request), action, wanted)
-    found: ActionPreview = await run_in_threadpool(action.preview, console_of(request).admin, wanted)
+    await check_sends(request, action, wanted)
+    found: ActionPreview = await _looked(request, action, wanted, "preview")
     return answer(found)
 
 
@@ -238,5 +261,5 @@ async def _run_answer(request: Request, action: AnyAction) -> Response:
     check_operate(console, viewer, action, wanted)
     if action.destroys and typed != action.named(wanted):
         raise InvalidSettingError(f'nothing was done: "typed" must be {action.named(wanted)!r}', setting="typed")
-    names = await check_sends(console, viewer, action, wanted)
+    names = await check_sends(request, action, wanted)
     return answer(console.runs.begin(action, wanted, viewer.name, viewer.may_operate, sends_to=names), 202)

@@ -63,9 +63,10 @@ class Action(Generic[Wanted]):
     """Other destinations whose `operate` right it needs too, such as the one that messages are moved to."""
     can_stop: bool = False
     """`run` goes by `ActionHands.is_stopped`: what is done until then stays done."""
-    sends_to: Callable[[Admin, Wanted], Sequence[str]] = lambda admin, wanted: ()
-    """Destinations that only a look at the messages tells, whose `operate` right it needs as well. `run` must look
-    again by `ActionHands.may_operate`, for others may be there then. It may raise a JMSError: `preview` does then."""
+    sends_to: Callable[[Admin, Wanted], Sequence[str]] | None = None
+    """Destinations that only a look at the messages tells, whose `operate` right it needs as well; None: it sends
+    nowhere. `run` must look again by `ActionHands.may_operate`, for others may be there then. It may raise a JMSError:
+    `preview` does then."""
     goes_back: Callable[[Wanted], str] = lambda wanted: "/"
     """The page that shows what became of it."""
 

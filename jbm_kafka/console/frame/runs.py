@@ -19,12 +19,12 @@ from jbm_kafka.admin.operator_events import write_operator_action
 from jbm_kafka.codec.operator_actions import OperatorAction
 from jbm_kafka.console.frame.action import ActionHands, AnyAction
 from jbm_kafka.core.failure_text import one_line_of
-from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, ResourceAllocationError
 
 log = logging.getLogger(__name__)
 
 KEPT = 200
-"""So many are remembered, the latest."""
+"""So many are remembered, the latest; and so many may wait or run at once."""
 LINES_KEPT = 50
 CLOSING = "the console, which ends"
 AT_ONCE = 4
@@ -84,7 +84,11 @@ class ActionRuns:
         *,
         sends_to: Sequence[str] = (),
     ) -> ActionRun:
-        """Run it soon; what is returned now waits. `may_operate` and `sends_to` as of `Action`."""
+        """Run it soon; what is returned now waits. `may_operate` and `sends_to` as of `Action`.
+
+        Raises:
+            ResourceAllocationError: too many wait; it is not run.
+        """
         run = ActionRun(
             id=secrets.token_hex(8),
             action=action.name,
@@ -98,9 +102,12 @@ class ActionRuns:
             can_stop=action.can_stop,
         )
         with self._lock:
+            over = [each.id for each in self._runs.values() if each.is_over]
+            if len(self._runs) - len(over) >= KEPT:
+                raise ResourceAllocationError(f"{KEPT} actions wait or run already; nothing was done, do it later")
+            for old in over[: max(len(self._runs) + 1 - KEPT, 0)]:
+                del self._runs[old]
             self._runs[run.id] = run
-            while len(self._runs) > KEPT:
-                self._runs.popitem(last=False)
         self._pool.submit(self._run, action, wanted, run.id, may_operate)
         return run
 

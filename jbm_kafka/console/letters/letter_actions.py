@@ -147,7 +147,8 @@ def _retried_from(admin: Admin, wanted: RetryWanted) -> Sequence[str]:
 
 
 def _edited_from(admin: Admin, wanted: EditWanted) -> Sequence[str]:
-    return origins_of(admin.retry_dead_letters(wanted.name, places=[wanted.place], dry_run=True).letters)
+    found = admin.retry_dead_letters(wanted.name, places=[wanted.place], dry_run=True)
+    return origins_of([*found.letters, *(each.letter for each in found.kept)])  # what is kept may go a moment later
 
 
 def origins_of(letters: Sequence[DeadLetter]) -> Sequence[str]:

@@ -24,6 +24,8 @@ class BrowserSession:
     user: str
     """Empty: nobody has logged in by it."""
     until_s: int
+    proof: str = ""
+    """The mark of the password by which he came in; empty: nobody has."""
 
 
 class SessionCookies:
@@ -35,13 +37,19 @@ class SessionCookies:
         self._lock = threading.Lock()
         self._revoked: dict[str, int] = {}
 
-    def begin(self, user: str, now_s: float) -> BrowserSession:
-        """A new one, whose id nobody has known before."""
-        return BrowserSession(secrets.token_urlsafe(16), user, int(now_s) + LASTS_S)
+    def begin(self, user: str, now_s: float, verifier: object = None) -> BrowserSession:
+        """A new one, whose id nobody has known before. `verifier`: of the user's password."""
+        proof = self._mark(user, verifier) if user else ""
+        return BrowserSession(secrets.token_urlsafe(16), user, int(now_s) + LASTS_S, proof)
+
+    def is_of(self, session: BrowserSession, user: str, verifier: object) -> bool:
+        """Return True if this user has logged in by it, with the password that he still has."""
+        is_proved = hmac.compare_digest(session.proof.encode(), self._mark(user, verifier).encode())
+        return session.user == user and is_proved
 
     def text_of(self, session: BrowserSession) -> str:
         """The cookie's value."""
-        payload = _encoded(json.dumps([session.id, session.user, session.until_s]).encode())
+        payload = _encoded(json.dumps([session.id, session.user, session.until_s, session.proof]).encode())
         return f"{payload}.{self._signature('cookie', payload)}"
 
     def read(self, text: str, now_s: float) -> BrowserSession | None:
@@ -69,6 +77,9 @@ class SessionCookies:
     def fits(self, session: BrowserSession, token: str) -> bool:
         """Return True if it is that."""
         return hmac.compare_digest(self.form_token(session).encode(), token.encode())
+
+    def _mark(self, user: str, verifier: object) -> str:
+        return self._signature("password", f"{user}\0{verifier}")
 
     def _signature(self, purpose: str, text: str) -> str:
         return _encoded(hmac.digest(self._secret, f"{purpose}\0{text}".encode(), "sha256"))

@@ -27,8 +27,6 @@ def user_viewer(name: str, user: User, *, can_log_out: bool, csrf: str) -> Viewe
 
 def token_viewer(settings: ConsoleSettings, headers: Headers) -> Viewer | None:
     """The program that the request's token is of; None: it has none that is known."""
-    if not has_bearer(headers):
-        return None
     secret = headers.get("authorization", "").partition(" ")[2]
     digest = hashlib.sha256(secret.strip().encode()).digest()
     found = None
@@ -39,7 +37,8 @@ def token_viewer(settings: ConsoleSettings, headers: Headers) -> Viewer | None:
 
 
 def has_bearer(headers: Headers) -> bool:
-    """A program sent it: no browser sends a token of this kind by itself, as it does a cookie or a password."""
+    """A program sent it: no browser sends a token of this kind by itself, as it does a cookie or a password, which the
+    proxy that asked for it may pass on."""
     return headers.get("authorization", "").partition(" ")[0].lower() == "bearer"
 
 

@@ -20,11 +20,14 @@ from jbm_kafka.console.security import door
 from jbm_kafka.console.security.cookies import NAME, BrowserSession, SessionCookies
 
 BODY_MAX: Final = 8 * 1024 * 1024
+LOGIN_MAX: Final = 16 * 1024
+"""The bytes of a request of somebody who has not come in: many of them may be kept at once."""
 FIELDS_MAX: Final = 1_000
 """The fields of a form; none of ours has so many."""
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
-OPEN_PATHS: Final = ("/login", "/healthz")
-"""And what is below `/static/`: without saying who one is."""
+HEALTH: Final = "/healthz"
+"""It tells nothing but that the console runs, to whoever asks, by whatever name."""
+LOGIN: Final = "/login"
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -100,13 +103,15 @@ class _Guarded:
         """Why it does not come in; None: it does, and its viewer is known."""
         settings = self._console.settings
         self._scope["jbm.viewer"] = Viewer("nobody", (), ())
+        if self._path == HEALTH:  # probes ask by the address
+            return None
         if self._user_of is None and not door.is_our_host(settings, self._headers):
             return self._no(421, "this console is not known by that name: reach it by 127.0.0.1, or name it in `hosts`")
         viewer = self._viewer()
         if viewer is not None:
             self._scope["jbm.viewer"] = viewer
             return None
-        if self._path.startswith("/static/") or self._path in OPEN_PATHS:
+        if self._path.startswith("/static/") or self._path == LOGIN:
             self._scope["jbm.viewer"] = Viewer("nobody", (), (), csrf=self._cookies.form_token(self._session))
             return None
         if not settings.has_login and self._user_of is None:
@@ -116,7 +121,7 @@ class _Guarded:
         query = self._scope.get("query_string", b"").decode("latin-1")
         wanted = self._path + (f"?{query}" if query else "")
         aim = f"?next={quote(wanted, safe='')}" if self._scope["method"] == "GET" and wanted != "/" else ""
-        return RedirectResponse(f"{self._base}/login{aim}", 303)
+        return RedirectResponse(f"{self._base}{LOGIN}{aim}", 303)
 
     def _viewer(self) -> Viewer | None:
         settings = self._console.settings
@@ -124,15 +129,15 @@ class _Guarded:
         if self._user_of is not None:
             told = self._user_of(self._scope)
             return told if told is None or door.has_bearer(self._headers) else replace(told, csrf=csrf)
-        program = door.token_viewer(settings, self._headers)
-        if program is not None or "authorization" in self._headers:
-            return program
+        if door.has_bearer(self._headers):
+            return door.token_viewer(settings, self._headers)
         if not settings.has_login:
             is_here = door.is_on_loopback(self._scope, self._headers)
             return Viewer(LOCAL, csrf=csrf) if is_here else None
         name = door.proxied_user(settings, self._scope, self._headers)
         can_log_out = False
-        if name is None and self._session.user in settings.users:
+        user = settings.users.get(self._session.user)
+        if name is None and user is not None and self._cookies.is_of(self._session, self._session.user, user.verifier):
             name, can_log_out = self._session.user, True
         if name is None:
             return None
@@ -145,6 +150,8 @@ class _Guarded:
         """
         if self._scope["method"] in SAFE:
             return receive, None
+        viewer: Viewer = self._scope["jbm.viewer"]
+        most = BODY_MAX if viewer.look or viewer.operate else LOGIN_MAX
         body, chunk = bytearray(), b""
         is_more = True
         while is_more:
@@ -154,8 +161,8 @@ class _Guarded:
             chunk = message.get("body", b"")
             body += chunk
             is_more = message.get("more_body", False)
-            if len(body) > BODY_MAX:
-                return receive, self._no(413, f"the request is larger than {BODY_MAX} bytes")
+            if len(body) > most:
+                return receive, self._no(413, f"the request is larger than {most} bytes")
         whole = bytes(body)
         is_told = False
 
@@ -166,7 +173,6 @@ class _Guarded:
             is_told = True
             return {"type": "http.request", "body": whole, "more_body": False}
 
-        viewer: Viewer = self._scope["jbm.viewer"]
         if viewer.csrf and (door.is_from_elsewhere(self._headers) or not self._has_token(whole)):
             return again, self._no(403, "this form is not of this console, or too old: go back, load the page again")
         return again, None

@@ -72,7 +72,8 @@ class Login:
                 del self._waiting[address], self._turns[address]
         log.info("console: %s logs in from %s", user, address)
         answer = RedirectResponse(request.scope.get("root_path", "") + next_path, 303)
-        begun = self._cookies.begin(user, time.time())  # never the one that the browser came with
+        # Never the one that the browser came with.
+        begun = self._cookies.begin(user, time.time(), self._access.verifiers.get(user))
         answer.headers.append("set-cookie", set_cookie(self._cookies.text_of(begun), request.scope))
         return answer
 

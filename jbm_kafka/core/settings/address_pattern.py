@@ -44,6 +44,18 @@ def checked_pattern(pattern: object) -> str:
     return plain_text(pattern)
 
 
+def pattern_of_people(pattern: object) -> str:
+    """As `checked_pattern`, and no word is empty: `orders..new` is a slip, and would silently be for nobody's queue.
+
+    A destination may have such a name, and `*` stands for its empty word, too.
+    """
+    text = checked_pattern(pattern)
+    if "" in text.split("."):
+        why = "a word between its dots is empty; leave a dot out, or write '*' for the word"
+        raise InvalidSettingError(f"address pattern {shown(text)}: {why}", setting="pattern", value=text)
+    return text
+
+
 def matches(pattern: str, name: str) -> bool:
     """Return True if the pattern names this destination."""
     words = name.split(".")

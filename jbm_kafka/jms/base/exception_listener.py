@@ -14,6 +14,7 @@ from typing import cast
 from weakref import WeakSet
 
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.base.error_lines import tell_error
 from jbm_kafka.jms.base.never_run import refuse_unrun
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,8 @@ class ListenerCalls:
                 if result is not None:
                     refuse_unrun("exception_listener", result)
             except BaseException as raised:  # sys.exit() too: it would end this thread, and later errors would be lost
-                log.exception("the exception listener %s on: %s", ended_by(raised), error)
+                text = "the exception listener %s on: %s"
+                tell_error(log, logging.ERROR, text, ended_by(raised), error, error=raised)
 
 
 def ended_by(error: BaseException, *, again: bool = False) -> str:

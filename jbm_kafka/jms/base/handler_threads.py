@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError, may_pass
+from jbm_kafka.jms.base.error_lines import tell_error
 
 log = logging.getLogger(__name__)
 
@@ -132,8 +133,8 @@ class HandlerThreads(Generic[Work]):
                 self._handle(message)
             except InvalidTypeError as error:
                 self.fail(error)
-            except Exception:
-                log.exception("a handler thread goes on")
+            except Exception as error:
+                tell_error(log, logging.ERROR, "a handler thread goes on", error=error)
             except BaseException:
                 continue  # sys.exit() of a handler: a failed attempt, as of a listener
 

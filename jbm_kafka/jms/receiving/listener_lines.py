@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
+from jbm_kafka.jms.base.error_lines import tell_error
 from jbm_kafka.jms.base.exception_listener import ended_by
 
 log = logging.getLogger("jbm_kafka.jms.receiving.listening")
@@ -52,20 +53,22 @@ class ListenerLines:
         place: tuple[int, int] | None = None,
         attempt: int | None = None,
     ) -> None:
-        """The listener of a message did; the first of its kind with its traceback."""
+        """The listener of a message did; the first of its kind with its traceback. Never raises."""
         kind = _Kind(destination, type(error))
         if not self._bursts.note(kind, now_ms):
             return
         is_first = kind not in self._traced
         self._traced.add(kind)
-        log.warning(
+        tell_error(
+            log,
+            logging.WARNING,
             "message %s of %s: its %s %s; %s",
             message_id,
             destination,
             self._called,
             ended_by(error, again=not is_first),
             what_follows,
-            exc_info=error if is_first else None,
+            error=error if is_first else None,
             extra=_fields(destination, type(error), message_id, place, attempt),
         )
 

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.jms_errors import JMSError, LargeBodyError, ResourceAllocationError
 from jbm_kafka.jms.base.call_guard import ListeningState
+from jbm_kafka.jms.base.error_lines import tell_error
 from jbm_kafka.jms.base.never_run import refuse_unrun
 from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.receiving.inbox import ConsumerInbox, MessageListener
@@ -165,7 +166,8 @@ class Listening:
                 self._rest()  # its application holds the whole prefetch: nothing to do before it settles some
             except Exception as error:
                 if not isinstance(error, JMSError):  # a bug: without its thread the session would stand still unnoticed
-                    log.exception("session %s: the thread of its listeners failed, and goes on", session.session_id)
+                    text = "session %s: the thread of its listeners failed, and goes on"
+                    tell_error(log, logging.ERROR, text, session.session_id, error=error)
                 session.connection.notify_exception(error)
                 self._rest()
 

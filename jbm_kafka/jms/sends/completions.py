@@ -10,6 +10,7 @@ from typing import Any
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.sentinels import UNSET
 from jbm_kafka.jms.base.arguments import check_arguments, check_callable
+from jbm_kafka.jms.base.error_lines import tell_error
 from jbm_kafka.jms.base.exception_listener import ended_by
 from jbm_kafka.jms.base.never_run import check_runs, refuse_unrun
 from jbm_kafka.jms.sends.send_reports import CallbackReport
@@ -139,4 +140,5 @@ class Completions:
                     if result is not None:
                         refuse_unrun("on_completion", result)
                 except BaseException as error:  # sys.exit() too: it would end this thread, and all later callbacks
-                    log.exception("a completion callback %s; the send itself is as it was reported", ended_by(error))
+                    text = "a completion callback %s; the send itself is as it was reported"
+                    tell_error(log, logging.ERROR, text, ended_by(error), error=error)

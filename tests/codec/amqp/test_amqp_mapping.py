@@ -165,6 +165,7 @@ def test_an_alias_is_what_the_file_says_and_of_no_other_kind() -> None:
     with pytest.raises(InvalidDestinationError, match="'a:b' is an alias of topic:prices, and the client means a"):
         parse_address("a:b", "queue", aliases)
     assert [is_foreign(each) for each in ("/queues/orders", "a:b", "my orders", "jbm.own")] == [True] * 4
+    assert is_foreign("q" * 255), "RabbitMQ has queues of such long names, and here none can be"
     ours = ("orders", "queue:orders", "topic://prices", "topic://a b", "")
     assert [is_foreign(each) for each in ours] == [False] * 5, "and what has no address goes nowhere"
 
