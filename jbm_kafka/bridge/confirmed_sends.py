@@ -64,9 +64,11 @@ class ConfirmedSends:
     def close(self) -> None:
         """Settle what is confirmed still; the rest comes again."""
         deadline_s = time.monotonic() + REPORT_S
-        while self._under_way and time.monotonic() < deadline_s:
-            self._source.counts.arrived += self._settle(waits=True)
-        self._source.close()
+        try:
+            while self._under_way and time.monotonic() < deadline_s:
+                self._source.counts.arrived += self._settle(waits=True)
+        finally:
+            self._source.close()
 
     @property
     def _may_go_on(self) -> bool:
@@ -77,12 +79,11 @@ class ConfirmedSends:
             record, _ = self._target.record(message)
             self._target.provider.send(record, lambda error: self._reports.put((message, error)), is_waited_for=False)
         except Unsendable as error:
-            self._source.refuse(message, str(error))
+            self._refuse(message, str(error))
         except KafkaClientError as error:
             self._failed(message, error)
         except JMSError as error:
-            self._source.put_back([message])
-            self._failure = error
+            self._not_now(message, error)
         else:
             self._under_way += 1
 
@@ -96,20 +97,38 @@ class ConfirmedSends:
                 break
             waits = False
             self._under_way -= 1
-            if error is not None:
-                self._failed(message, error)
-                continue
-            self._source.acknowledge(message)
-            arrived += 1
+            try:
+                if error is not None:
+                    self._failed(message, error)
+                    continue
+                self._source.acknowledge(message)
+                arrived += 1
+            except JMSError as refused:  # its partition has moved, say; of the others the source is told still
+                self._failure = self._failure or refused
         return arrived
 
     def _failed(self, message: Message, error: KafkaClientError) -> None:
         found = self._target.provider.send_error(error, self._destination)
+        if error.is_for_good or isinstance(found, _HOPELESS):
+            self._refuse(message, str(found))
+        else:
+            self._not_now(message, found)
+
+    def _refuse(self, message: Message, reason: str) -> None:
+        """Give it up: it is a dead letter, where it was not acknowledged first."""
         if self._is_lost_when_failed:
-            log.warning("bridge %s: message %s is lost (at-most-once): %s", self._name, message.message_id, found)
-            self._failure = found
-        elif error.is_for_good or isinstance(found, _HOPELESS):
-            self._source.refuse(message, str(found))
+            self._say_lost(message, reason)
+            self._source.counts.refused += 1
+        else:
+            self._source.refuse(message, reason)
+
+    def _not_now(self, message: Message, error: JMSError) -> None:
+        """Have it come again, where it can, by the pump that the lane makes next."""
+        self._failure = error
+        if self._is_lost_when_failed:
+            self._say_lost(message, str(error))
         else:
             self._source.put_back([message])
-            self._failure = found
+
+    def _say_lost(self, message: Message, why: str) -> None:
+        log.warning("bridge %s: message %s is lost (at-most-once): %s", self._name, message.message_id, why)

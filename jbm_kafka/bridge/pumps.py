@@ -39,7 +39,7 @@ class PumpSource(Protocol):
         """
 
     def refuse(self, message: Message, reason: str) -> None:
-        """Give it up: it goes to the source's dead-letter address."""
+        """Give it up: it goes to the source's dead-letter address. Of a source that did not acknowledge it first."""
 
     def put_back(self, messages: Sequence[Message]) -> None:
         """Have them come again, uncounted: none was at fault. The pump is closed then, or commits the others."""
