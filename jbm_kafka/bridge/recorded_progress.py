@@ -63,9 +63,14 @@ class RecordedProgress:
         """One batch, of at least one message."""
         batch = _Batch()
         message = self._source.receive(waits=True)
+        trouble: JMSError | None = None
         try:
             while message is not None:
-                self._take(message, batch)
+                try:
+                    self._take(message, batch)
+                except JMSError as error:  # of this one: what came before it goes
+                    trouble = error
+                    break
                 if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= BATCH_BYTES_MAX:
                     break
                 message = self._source.receive(waits=False)
@@ -75,6 +80,9 @@ class RecordedProgress:
             raise
         if batch.taken and self._source.settle(batch.taken):  # or they come again, and are known by the progress
             self._progress.confirm(batch.marks)
+        if trouble is not None:
+            self._source.counts.arrived += len(batch.taken)  # of which the lane does not hear
+            raise trouble
         return len(batch.taken)
 
     def close(self) -> None:

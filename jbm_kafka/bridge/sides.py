@@ -18,6 +18,7 @@ from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.jms_errors import LargeBodyError
 from jbm_kafka.core.rate import Rate, Starts
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
@@ -78,6 +79,7 @@ class BridgeSource:
         self.session = connection.create_session(mode)
         try:
             self.consumer = _consumer(self.session, spec, prefetch)
+            self.consumer._inbox.leave_bodies_unread()
         except BaseException:
             self.session.close()
             raise
@@ -206,11 +208,17 @@ class BridgeTarget:
         """The body as receivers at the target can have it: in the record, or in the store that they know.
 
         Raises:
-            LargeBodyError: it cannot be had, or kept.
+            Unsendable: it is gone.
+            LargeBodyError: it cannot be had now, or kept.
         """
         value = record.value()
         if value is None and is_kept_elsewhere(headers):
-            value, headers = fetched(self._bodies_here, headers), without_reference(headers)
+            try:
+                value, headers = fetched(self._bodies_here, headers), without_reference(headers)
+            except LargeBodyError as error:
+                if error.is_gone:
+                    raise Unsendable(f"bridge {self._spec.name}: {error}") from None
+                raise
         bodies = self._bodies_there
         if bodies is not None and value is not None and len(value) > bodies.limit_bytes:
             return None, [*headers, *bodies.keep(value, self.provider.clock.now_ms())]
