@@ -86,7 +86,14 @@ class BridgeLane:
                     if self._now_ms() >= calm_at_ms:
                         self._goes_on()
         finally:
+            self._close(pump)
+
+    def _close(self, pump: Pump) -> None:
+        """Close it; an error by that is of less interest than why it is closed."""
+        try:
             pump.close()
+        except JMSError as error:
+            log.info("bridge %s: closing: %s", self._name, error)
 
     def _goes_on(self) -> None:
         if self._is_told:
