@@ -152,6 +152,11 @@ class Bridge:
             running, self._running = self._running, None
         return True if running is None else running.end(self._drain_s)
 
+    def _ask_to_end(self) -> None:
+        running = self._running
+        if running is not None:
+            running.ask_to_end(self._drain_s)
+
     def run(self) -> int:
         """Start, wait for SIGTERM, SIGINT or an operator (`jbm-kafka drain`), and stop: 0, or 1 when something was left
         in hand, or another process has taken the bridge over."""
@@ -213,6 +218,8 @@ def run_all(bridges: Sequence[Bridge]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        for bridge in bridges:  # all at once: a process has some 30 s to end
+            bridge._ask_to_end()
         have_ended = [bridge.stop() for bridge in bridges]
         for bridge in bridges:
             bridge._asked_to_end = None

@@ -36,6 +36,8 @@ class RunningBridge:
         self._source: Connection | None = None
         self._target: BridgeTarget | None = None
         self._is_closed = False
+        self._ends_by_s: float | None = None
+        """Monotonic: what is in hand then comes again; None: it was not asked to end."""
         clock = SystemClock()
         names = [spec.name] if spec.lanes == 1 else [f"{spec.name}-{number}" for number in range(1, spec.lanes + 1)]
         self.lanes = [BridgeLane(name, self._pump, clock.monotonic_ms) for name in names]
@@ -45,12 +47,18 @@ class RunningBridge:
         for lane in self.lanes:
             lane.start()
 
-    def end(self, drain_s: float) -> bool:
-        """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
-        deadline_s = time.monotonic() + drain_s
+    def ask_to_end(self, drain_s: float) -> float:
+        """Take no more, and finish with what is in hand; until when, at most."""
+        if self._ends_by_s is None:
+            self._ends_by_s = time.monotonic() + drain_s
         for lane in self.lanes:
             lane.ask_to_end()
-        ended = [lane.join(max(0.0, deadline_s - time.monotonic())) for lane in self.lanes]
+        return self._ends_by_s
+
+    def end(self, drain_s: float) -> bool:
+        """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
+        ends_by_s = self.ask_to_end(drain_s)
+        ended = [lane.join(max(0.0, ends_by_s - time.monotonic())) for lane in self.lanes]
         with self._lock:
             self._is_closed = True
             source, target = self._source, self._target

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -10,7 +13,8 @@ import pytest
 
 from jbm_kafka import AddressSettings, Context, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee, run_all
+from jbm_kafka.bridge.lane import BridgeLane
 from jbm_kafka.codec.bridged_headers import HOPS
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -185,6 +189,44 @@ def test_when_the_source_does_not_hear_of_some_they_come_again(
         wait_until(lambda: not left(sender, IN), about="the source is empty", timeout_s=2 * SOON_S)
         assert left(sender, LETTERS) == []
         assert set(taken(receiver, 10)) == set(range(9))
+
+
+def test_all_bridges_of_a_process_are_asked_to_end_at_once(world: MemoryWorld, elsewhere: MemoryWorld) -> None:
+    """BRIDGE-8: while one finished with what it had, the next one took on more; and a process has some 30 s to end."""
+    here, there = world.factory(), elsewhere.factory()
+    slow, other = (
+        Bridge(name, BridgeEnd(here, name), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+        for name in ("slow", "other")
+    )
+    faults = elsewhere._world.cluster.faults
+    faults.stalled = lambda topic, partition: topic == OUT.name
+
+    lanes: list[BridgeLane] = []
+    ended: list[bool] = []
+
+    def use() -> None:
+        try:
+            with here.create_connection() as watcher, here.create_context() as sender:
+                sender.create_producer().send(Queue("slow"), "1")
+                wait_until(
+                    lambda: watcher.statistics().of("slow").unacknowledged == 1 and other.trouble is None,
+                    about="one has a message in hand, and the other works",
+                    timeout_s=SOON_S,
+                )
+                lanes.extend(lane for each in (slow, other) if each._running for lane in each._running.lanes)
+                os.kill(os.getpid(), signal.SIGTERM)
+                wait_until(lambda: lanes[1].join(0.0), about="the other has ended", timeout_s=SOON_S)
+                ended.extend(lane.join(0.0) for lane in lanes)
+        finally:
+            faults.stalled = None
+            if not lanes:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert run_all([slow, other]) == 0
+    thread.join()
+    assert ended == [False, True]
 
 
 def test_stopping_finishes_with_what_is_in_hand(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:
