@@ -140,7 +140,7 @@ class RunningBridge:
                 is_same = self._spec.shares_installation
                 connection = self._source if is_same else self._spec.target.factory.create_connection()
                 assert connection is not None
-                self._keep(None, BridgeTarget(connection, self._spec))
+                self._keep(None, BridgeTarget(connection, self._source, self._spec))
             assert self._target is not None
             return self._source, self._target
 

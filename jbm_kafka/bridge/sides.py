@@ -18,7 +18,7 @@ from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.jms_errors import LargeBodyError
+from jbm_kafka.core.jms_errors import JMSError, LargeBodyError
 from jbm_kafka.core.rate import Rate, Starts
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
@@ -127,9 +127,12 @@ class BridgeSource:
 class BridgeTarget:
     """Makes the records of a bridge's messages for its target."""
 
-    def __init__(self, connection: Connection, spec: BridgeSpec) -> None:
+    def __init__(self, connection: Connection, source: Connection | None, spec: BridgeSpec) -> None:
+        """`source`: the connection to where the messages come from; None: an AMQP server."""
         self.connection = connection
         self.provider = provider_of(connection)
+        self._source_provider = None if source is None else provider_of(source)
+        self._source_name = spec.source.destination.name
         self._spec = spec
         self._destination = spec.target.destination
         self._stays = spec.shares_installation
@@ -166,7 +169,7 @@ class BridgeTarget:
         assert record is not None, message
         info = self._found()
         passed = PassedHeaders(record)
-        self._check_hops(passed.hops)
+        self._check_hops(passed.hops, info)
         reply_to = passed.reply_to
         if reply_to is not None:
             reply_to = self._ruled(reply_to, passed.answers_to)
@@ -196,8 +199,16 @@ class BridgeTarget:
         assert info is not None, self._destination
         return info
 
-    def _check_hops(self, hops: Sequence[str]) -> None:
-        """Raises Unsendable when the message was at the target already, or goes round elsewhere (BRIDGE-7)."""
+    def _check_hops(self, hops: Sequence[str], info: TopicInfo) -> None:
+        """Raises Unsendable when the message was at the target already, or goes round elsewhere (BRIDGE-7); JMSError
+        when it is no message's fault, for source and target are two names of one queue."""
+        if self._hop in hops and self._source_provider is not None:  # a copied cluster has the ids of the other
+            here = self._source_provider.known_topic(self._source_name)
+            if here is not None and here.topic_id == info.topic_id and self._target_place not in hops:
+                raise JMSError(
+                    f"bridge {self._spec.name}: {self._hop} and {self._target_place} are one and the same, for what "
+                    f"was sent to the one came from the other: correct the address of one of them"
+                )
         if self._target_place in hops or len(hops) >= HOPS_MAX:
             passed = " > ".join((*hops, self._hop))
             raise Unsendable(

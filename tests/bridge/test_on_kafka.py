@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import ConnectionFactory, Context, Queue
+from jbm_kafka.bridge import BridgeEnd
+from tests.bridge.conftest import Bridged
 from tests.support.waiting import wait_until
 
 SOON_S = 60.0
@@ -117,3 +119,16 @@ def test_of_two_processes_one_stands_by_and_goes_on_when_the_other_is_killed_or_
         third.wait_said("bridge across goes on")
         check_come(jms, target, range(250, 300))
         assert third.end(signal.SIGTERM) == 0
+
+
+def test_two_names_of_one_queue_are_no_two_queues(bootstrap: str, kafka_name: str, bridged: Bridged) -> None:
+    """BRIDGE-7: its messages went round until all of them were dead letters."""
+    here, there = two_names_of(bootstrap)
+    queue = Queue(f"{kafka_name}-orders")
+    with ConnectionFactory(bootstrap).create_context() as jms:
+        sent(jms, queue, range(3))
+        bridge = bridged(BridgeEnd(here, queue), BridgeEnd(there, queue))
+        wait_until(lambda: "one and the same" in (bridge.trouble or ""), about=repr(bridge), timeout_s=SOON_S)
+        assert bridge.statistics().refused == 0
+        assert bridge.stop()
+        check_come(jms, queue, range(3))
