@@ -23,9 +23,6 @@ from jbm_kafka.ports.record_to_send import Outgoing
 
 log = logging.getLogger(__name__)
 
-BATCH_BYTES_MAX = 8 * 2**20
-"""The bytes of one transaction; it has one message at least."""
-
 
 class RecordedProgress:
     """Implements `Pump`. First the target commits, then the source; what comes again in between is known."""
@@ -82,7 +79,7 @@ class RecordedProgress:
                 except JMSError as error:  # of this one: what came before it goes
                     trouble = error
                     break
-                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= BATCH_BYTES_MAX:
+                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= self._target.batch_bytes:
                     break
                 message = self._source.receive(waits=False)
             self._send(batch)
@@ -161,7 +158,9 @@ class RecordedProgress:
         except FencedOff as error:
             raise TakenOver(str(error)) from None
         except KafkaClientError as error:
+            self._target.batch_failed(batch.size_bytes)
             raise as_jms_error(error, str(self._spec.target.destination)) from None
+        self._target.batch_arrived()
         self._progress.add(batch.new)
 
 

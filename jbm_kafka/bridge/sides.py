@@ -34,6 +34,10 @@ WAIT_S = 0.25
 """So long a lane waits for a message before it looks whether it is to end."""
 
 
+BATCH_BYTES_MAX = 8 * 2**20
+"""The bytes of a transaction at a target that has not failed one; it has one message at least."""
+
+
 class Unsendable(Exception):
     """A message cannot go to the target, whenever it is tried: it goes to the source's dead-letter address."""
 
@@ -147,6 +151,16 @@ class BridgeTarget:
         self._bodies_stay = stores[0] == stores[1]
         """Receivers at the target find large bodies where they are, or there are none."""
         self._info: TopicInfo | None = None
+        self.batch_bytes = BATCH_BYTES_MAX
+        """The bytes of the next transaction."""
+
+    def batch_failed(self, size_bytes: int) -> None:
+        """Have less in the next: by a slow line, or within a quota, so much may never be there in time."""
+        self.batch_bytes = max(1, min(self.batch_bytes, size_bytes // 2))
+
+    def batch_arrived(self) -> None:
+        """Have more in the next."""
+        self.batch_bytes = min(BATCH_BYTES_MAX, 2 * self.batch_bytes)
 
     def check(self) -> None:
         """Return when messages may be sent there.

@@ -9,7 +9,7 @@ import pytest
 from jbm_kafka import AddressSettings, Context, Queue
 from jbm_kafka.bridge import BridgeEnd, Guarantee
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
-from jbm_kafka.ports import TransactionAborted
+from jbm_kafka.ports import Outgoing, TransactionAborted
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
@@ -87,6 +87,34 @@ def test_nothing_is_lost_twice_or_out_of_order_when_commits_fail_on_both_sides(
     assert next(of_source) > 9
     assert sorted(bodies) == list(range(80))
     assert in_order(bodies, 5)
+
+
+def test_a_target_that_takes_little_in_time_gets_less_at_a_time(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8: over a slow line, or within a quota, the same large transaction failed again and again."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    faults = elsewhere._world.cluster.faults
+    sizes = [0]
+
+    def count_sent(record: Outgoing) -> None:
+        sizes[-1] += record.topic == OUT.name
+
+    def fail_large(producer: str, step: str) -> None:
+        if step == "begin":
+            sizes.append(0)
+        elif step == "commit" and sizes[-1] > 16:
+            raise TransactionAborted(f"{producer}: not in time")
+
+    with here.create_context() as sender, there.create_context() as receiver:
+        sent(sender, range(60), units=5)
+        faults.refuse, faults.step = count_sent, fail_large
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT))
+        bodies = received(receiver, 60)
+        faults.refuse = faults.step = None
+    assert sorted(bodies) == list(range(60)), bridge.health()
+    assert in_order(bodies, 5)
+    assert max(sizes) > 16
 
 
 def test_what_was_settled_is_forgotten(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:
