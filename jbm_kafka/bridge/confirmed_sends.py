@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from dataclasses import replace
+from functools import partial
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -39,14 +41,17 @@ class ConfirmedSends:
         self._target = target
         self._destination = spec.target.destination
         self._is_lost_when_failed = spec.way is Way.ACKNOWLEDGED_FIRST
-        mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
-        self._most = spec.in_flight
+        self._spec = spec
         self._under_way = 0
         self._reports: queue.SimpleQueue[tuple[Message, KafkaClientError | None]] = queue.SimpleQueue()
         """Filled on a thread of the provider's."""
         self._failure: JMSError | None = None
         target.provider.prepare_to_send()
-        self._source = source_of(connection, spec, mode, counts)
+        mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
+        self._open = partial(source_of, connection, mode=mode, counts=counts)
+        # All that it has taken may be lost by the next failure: one tells whether the target takes any.
+        self._most = 1 if self._is_lost_when_failed and counts.failures else spec.in_flight
+        self._source = self._open(replace(spec, in_flight=self._most))
 
     def step(self) -> int | None:
         """Send what is there, and settle what was confirmed meanwhile."""
@@ -56,6 +61,10 @@ class ConfirmedSends:
                 self._send(message)
                 message = self._source.receive(waits=False) if self._may_go_on else None
         arrived = self._settle(waits=self._under_way > 0)
+        if arrived and self._most < self._spec.in_flight:
+            self._source.close()
+            self._most = self._spec.in_flight
+            self._source = self._open(self._spec)
         if self._failure is not None:
             self._source.counts.arrived += arrived  # of which the lane does not hear
             raise self._failure

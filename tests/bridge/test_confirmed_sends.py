@@ -155,6 +155,25 @@ def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
     assert "is lost (at-most-once): " in caplog.text
 
 
+def test_a_target_that_takes_nothing_for_long_loses_few_that_were_acknowledged_first(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-4: each try took as many as may be in hand, and the queue ran into nothing."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    with here.create_context() as sender, there.create_context() as receiver:
+        producer = sender.create_producer()
+        for number in range(200):
+            producer.send(IN, str(number))
+        elsewhere._world.cluster.faults.refuse = _refuse_to(OUT)
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="at-most-once", in_flight=20)
+        wait_for_failures(bridge, 5)
+        elsewhere._world.cluster.faults.refuse = None
+        wait_until(lambda: not left(sender, IN), about="the source is empty", timeout_s=SOON_S)
+        wait_until(lambda: bridge.statistics().arrived > 120, about="most", timeout_s=SOON_S)
+        bodies = taken(receiver, bridge.statistics().arrived)
+        assert len(bodies) == len(set(bodies))
+
+
 def test_what_can_never_be_sent_is_lost_alone_where_it_was_acknowledged_first(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
 ) -> None:
