@@ -7,7 +7,8 @@ from itertools import count, cycle
 import pytest
 
 from jbm_kafka import AddressSettings, Context, Queue
-from jbm_kafka.bridge import BridgeEnd, Guarantee
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
+from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import Outgoing, TransactionAborted
 from jbm_kafka.registry.registry_log import RegistryLog
@@ -130,3 +131,9 @@ def test_what_was_settled_is_forgotten(world: MemoryWorld, elsewhere: MemoryWorl
         log.refresh()
         assert log.values() == {}
         log.close()
+
+
+def test_a_name_whose_records_would_not_be_found_is_refused(world: MemoryWorld, elsewhere: MemoryWorld) -> None:
+    """Of BRIDGE-2: they were taken for those of writers that wait."""
+    with pytest.raises(InvalidSettingError, match=r"'turn'.* any other name will do"):
+        Bridge("turn", BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT))
