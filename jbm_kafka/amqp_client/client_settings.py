@@ -8,10 +8,13 @@ from pathlib import Path
 
 from jbm_kafka.configuration.pem_files import PemFile, client_tls, show
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.wrong_values import shown, wrong_value
+from jbm_kafka.core.wrong_values import checked_int, shown, wrong_value
 from jbm_kafka.ports.installation import Installation
 
 MECHANISMS = ("SCRAM-SHA-256", "PLAIN", "EXTERNAL", "ANONYMOUS")
+MESSAGE_BYTES_NAME = "receive.message.max.bytes"
+MESSAGE_BYTES = 100_000_000
+"""As Kafka's client has it."""
 _NAMES = (
     "sasl.username",
     "sasl.password",
@@ -22,6 +25,7 @@ _NAMES = (
     "ssl.key.password",
     "ssl.endpoint.identification.algorithm",
     "enable.ssl.certificate.verification",
+    MESSAGE_BYTES_NAME,
 )
 _TLS = tuple(name for name in _NAMES if "ssl" in name)
 
@@ -38,6 +42,8 @@ class ClientSettings:
     mechanism: str
     tls: ssl.SSLContext | None
     has_certificate: bool
+    message_bytes: int = MESSAGE_BYTES
+    """A larger message is not received, and its link ends: else a server that ends none fills the memory."""
 
 
 def checked(installation: Installation) -> ClientSettings:
@@ -67,7 +73,13 @@ def checked(installation: Installation) -> ClientSettings:
         mechanism=mechanism,
         tls=_context(given) if installation.is_encrypted else None,
         has_certificate="ssl.certificate.location" in given,
+        message_bytes=_message_bytes(given.get(MESSAGE_BYTES_NAME, MESSAGE_BYTES)),
     )
+
+
+def _message_bytes(given: object) -> int:
+    size = int(given) if isinstance(given, str) and given.isdecimal() else given
+    return checked_int(MESSAGE_BYTES_NAME, size, 1_000, 2**31 - 1, "bytes")
 
 
 def _check_sidecars(installation: Installation, scheme: str) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from proton import Delivery
 
-from jbm_kafka.amqp_client.remote_link import LINK_TIMEOUT_S, OnLoop, RemoteLink
-from jbm_kafka.amqp_wire.message_parts import MessageParts
+from jbm_kafka.amqp_client.remote_link import LINK_TIMEOUT_S, OnLoop, ReceivingLink
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.jms_errors import JMSError, MessageFormatError
 from jbm_kafka.ports.clock import Clock
@@ -20,7 +19,7 @@ log = logging.getLogger(__name__)
 CREDIT = 200
 
 
-class RecordLink(RemoteLink):
+class RecordLink(ReceivingLink):
     """Accepts everything. `take` is called on the event loop."""
 
     def __init__(
@@ -29,7 +28,6 @@ class RecordLink(RemoteLink):
         super().__init__(connection, link, about)
         self._take = take
         self._clock = clock
-        self._parts = MessageParts(link)
         self._drained: asyncio.Future[None] | None = None
         self._grants = False
 
@@ -37,7 +35,7 @@ class RecordLink(RemoteLink):
         """Let the server send, again and again."""
         self._grants = True
         missing = CREDIT - self.link.credit
-        if missing * 2 >= CREDIT:
+        if missing * 2 >= CREDIT and not self.has_gone:
             self.link.flow(missing)
             self.connection.touch()
 
@@ -58,11 +56,13 @@ class RecordLink(RemoteLink):
     def has_ended(self, error: JMSError | None) -> None:
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+        elif error is not None and self._grants and not self.connection.is_over:  # who waits for a reply hears nothing
+            log.warning("replies come no more: %s", error)
 
     def delivery(self, delivery: Any) -> None:
         if not (delivery.readable or delivery.aborted):
             return
-        data = self._parts.whole(delivery)
+        data = self._whole(delivery)
         if data is not None:
             self._arrive(delivery, data)
         if self._grants:  # one that was aborted has used up credit, too

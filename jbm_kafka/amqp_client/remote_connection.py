@@ -12,7 +12,7 @@ from typing import Any
 
 from proton import Condition, Endpoint, Event, symbol
 
-from jbm_kafka.amqp_client.client_settings import ClientSettings
+from jbm_kafka.amqp_client.client_settings import MESSAGE_BYTES, ClientSettings
 from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.remote_link import RemoteLink
 from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
@@ -39,6 +39,7 @@ class RemoteConnection:
     def __init__(self, lost: Callable[[RemoteConnection, str], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self.is_over = False
+        self.message_bytes_max = MESSAGE_BYTES
         self.gives_units = False
         """The server lets a receiver have several messages of a unit."""
         self.keeps_subscriptions = False
@@ -68,6 +69,7 @@ class RemoteConnection:
             ConnectionFailedError: nobody answers there, or nobody who speaks AMQP 1.0.
         """
         host, port = address
+        self.message_bytes_max = settings.message_bytes
         sasl = SaslClient(
             f"{host}:{port}",
             user=settings.user,

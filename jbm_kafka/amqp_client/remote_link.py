@@ -7,8 +7,11 @@ from typing import Any, Protocol
 
 from proton import Terminus
 
-from jbm_kafka.amqp_wire.conditions import error_of
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.amqp_client.client_settings import MESSAGE_BYTES_NAME
+from jbm_kafka.amqp_wire.conditions import condition_of, error_of
+from jbm_kafka.amqp_wire.engine_objects import detach
+from jbm_kafka.amqp_wire.message_parts import MessageParts
+from jbm_kafka.core.jms_errors import JMSError, MessageTooLargeError
 
 LINK_TIMEOUT_S = 90.0
 """How long the server may take: a receiver of a Kafka queue waits for partitions, which others may hold."""
@@ -19,6 +22,8 @@ class OnLoop(Protocol):
 
     loop: asyncio.AbstractEventLoop
     is_over: bool
+    message_bytes_max: int
+    """A larger message is not received."""
 
     def touch(self) -> None:
         """Something is to be sent, maybe."""
@@ -130,6 +135,34 @@ class RemoteLink:
 
     def tick(self, now_s: float) -> None:
         """Again and again."""
+
+
+class ReceivingLink(RemoteLink):
+    """Receives messages up to a size, which the server hears when the link opens."""
+
+    def __init__(self, connection: OnLoop, link: Any, about: str) -> None:
+        super().__init__(connection, link, about)
+        link.max_message_size = connection.message_bytes_max
+        self._parts = MessageParts(link, connection.message_bytes_max)
+
+    def _whole(self, delivery: Any) -> bytes | None:
+        """Return the message when all of it has come.
+
+        One that is too large, as one is that the server never ends, ends the link with an error. What comes after that
+        is dropped as it comes.
+        """
+        data = self._parts.whole(delivery)
+        if self._parts.is_too_large and not self.has_gone:
+            most = self.connection.message_bytes_max
+            error = MessageTooLargeError(
+                f"{self.about}: the AMQP server sends a message of more than {most} bytes; if one may be so large, "
+                f"raise {MESSAGE_BYTES_NAME}"
+            )
+            self._end(error)
+            self.is_closing = True
+            detach(self.link, condition_of(error))
+            self.connection.touch()
+        return data
 
 
 def _seen(future: asyncio.Future[None]) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 from proton import Condition, Delivery
 
 from jbm_kafka.amqp_client.amqp_records import reference_of
-from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
+from jbm_kafka.amqp_client.remote_link import OnLoop, ReceivingLink
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
-from jbm_kafka.amqp_wire.message_parts import MessageParts
 from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
 from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, DeliveryCount
 from jbm_kafka.core.channel.reference import DEFAULT_PRIORITY
@@ -26,7 +25,7 @@ from jbm_kafka.ports.link import Link
 log = logging.getLogger(__name__)
 
 
-class RemoteReceiver(RemoteLink):
+class RemoteReceiver(ReceivingLink):
     """The receiver of one consumer, once it serves its link."""
 
     def __init__(
@@ -53,7 +52,6 @@ class RemoteReceiver(RemoteLink):
         self._numbers = numbers
         self._idle_ms = receiver_idle_ms
         self._ends_with_link = ends_with_link
-        self._parts = MessageParts(link)
         self._arrived: list[Granted] = []
         self._recording: dict[Any, list[Granted]] = {}
         """Acknowledged, and announced to the link, where each arrives when that is confirmed."""
@@ -142,7 +140,7 @@ class RemoteReceiver(RemoteLink):
         One that cannot be decoded is rejected. One of a unit that goes back is dropped: the server has taken it back.
         Where attempts are recorded first, it is announced, and arrives when the server has recorded it.
         """
-        data = self._parts.whole(delivery)
+        data = self._whole(delivery)
         if data is None:
             return
         try:

@@ -15,6 +15,8 @@ from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
     JMSError,
     JMSSecurityError,
+    MessageFormatError,
+    MessageTooLargeError,
     ResourceAllocationError,
     SendTimeoutError,
 )
@@ -32,6 +34,9 @@ the server will never take stands `Delivery.REJECTED`, beside all others None.""
 
 _OF_NOW: Final = (ResourceAllocationError, JMSSecurityError, InvalidDestinationError)
 """Rejections that are not the message's fault: a full address, a right that is missing, no such address."""
+_OF_ONE: Final = (MessageTooLargeError, MessageFormatError)
+"""A link's end by these is one message's fault, and the server does not say which one's."""
+_RABBIT_OF_NOW: Final = frozenset({"maxlen", "unavailable"})
 
 
 class AmqpSendFault(KafkaClientError):
@@ -59,6 +64,8 @@ class RemoteSender(RemoteLink):
         self._waiting: deque[_Waiting] = deque()
         self._unconfirmed: dict[Any, _Waiting] = {}
         self._tags = itertools.count(1)
+        self._bytes_max = 0
+        """The largest message that the server takes; 0: it does not say."""
 
     @property
     def is_idle(self) -> bool:
@@ -68,7 +75,7 @@ class RemoteSender(RemoteLink):
     def put(self, data: bytes, told: Told, state: list[Any] | None = None) -> None:
         """Send it as soon as the server takes it."""
         if self._ended.done():
-            told(self._ended.result() or JMSError(f"{self.about}: it was closed"), None)
+            told(_of_any(self._ended.result() or JMSError(f"{self.about}: it was closed")), None)
             return
         self._waiting.append(_Waiting(data, state, told, self.connection.loop.time()))
         self.flow()
@@ -79,6 +86,10 @@ class RemoteSender(RemoteLink):
             return
         while self._waiting and link.credit > 0:
             each = self._waiting.popleft()
+            if 0 < self._bytes_max < len(each.data):  # it would end the link, and nobody knows then of which message
+                text = f"{self.about}: a message of {len(each.data)} bytes; the AMQP server takes {self._bytes_max}"
+                each.told(MessageTooLargeError(text), Delivery.REJECTED)
+                continue
             sent = link.delivery(str(next(self._tags)))
             if each.state is not None:
                 sent.local.data = each.state
@@ -92,6 +103,7 @@ class RemoteSender(RemoteLink):
 
     def remote_opened(self) -> None:
         super().remote_opened()
+        self._bytes_max = self.link.remote_max_message_size or 0
         self.flow()
 
     def delivery(self, delivery: Any) -> None:
@@ -101,8 +113,8 @@ class RemoteSender(RemoteLink):
         each = self._unconfirmed.pop(delivery, None)
         if each is not None:
             is_data = state in (TRANSACTIONAL, DECLARED)
-            said = delivery.remote.data if is_data else state if state == Delivery.REJECTED else None
-            each.told(self._error(delivery, state), said)
+            is_for_good = state == Delivery.REJECTED and _says_why(delivery.remote.condition)
+            each.told(self._error(delivery, state), delivery.remote.data if is_data else state if is_for_good else None)
         delivery.settle()
         self.connection.touch()
 
@@ -110,6 +122,8 @@ class RemoteSender(RemoteLink):
         if state in (Delivery.ACCEPTED, TRANSACTIONAL, DECLARED):
             return None
         if state == Delivery.REJECTED:
+            if delivery.remote.condition is None:
+                return JMSError(f"{self.about}: rejected without a reason, as RabbitMQ does while the queue is full")
             return error_of(delivery.remote.condition, self.about)
         return JMSError(f"{self.about}: the AMQP server did not take it now (released); send it again")
 
@@ -126,10 +140,24 @@ class RemoteSender(RemoteLink):
         waiting, self._waiting = self._waiting, deque()
         unconfirmed, self._unconfirmed = list(self._unconfirmed.values()), {}
         cause = error or JMSError(f"{self.about}: it was closed")
+        of_each = cause if len(unconfirmed) == 1 else _of_any(cause)
         for each in unconfirmed:
-            each.told(_in_doubt(str(cause)) if self.connection.is_over else cause, None)
+            each.told(_in_doubt(str(cause)) if self.connection.is_over else of_each, None)
         for each in waiting:
-            each.told(cause, None)
+            each.told(_of_any(cause), None)
+
+
+def _of_any(cause: JMSError) -> JMSError:
+    """Return the cause as it is told of messages that may be without fault."""
+    return JMSError(str(cause)) if isinstance(cause, _OF_ONE) else cause
+
+
+def _says_why(condition: Any) -> bool:
+    """True where a rejection has a reason. RabbitMQ's has none, or one of two words, when a queue is full or away."""
+    if condition is None:
+        return False
+    info = condition.info if isinstance(condition.info, dict) else {}
+    return not any(str(key) == "reason" and str(value) in _RABBIT_OF_NOW for key, value in info.items())
 
 
 def _in_doubt(why: str) -> SendTimeoutError:

@@ -23,6 +23,8 @@ from jbm_kafka.codec.amqp.values import Amqp, binary, symbol
 from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSSecurityError
 
 _NONCE_BYTES = 18
+_ITERATIONS_MAX = 10_000_000
+"""Some seconds of work; a server that wants more would stop the client."""
 
 
 class ScramClient:
@@ -46,6 +48,8 @@ class ScramClient:
         if not fields.get("r", "").startswith(self._nonce):
             raise ValueError("the server's challenge belongs to another exchange")
         salt, iterations = b64decode(fields["s"]), int(fields["i"])
+        if not 1 <= iterations <= _ITERATIONS_MAX:
+            raise ValueError(f"it has {iterations} iterations, and from 1 to {_ITERATIONS_MAX} can be")
         salted = hashlib.pbkdf2_hmac("sha256", self._password.encode(), salt, iterations)
         key = hmac.digest(salted, b"Client Key", "sha256")
         without_proof = f"c=biws,r={fields['r']}"

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from proton import Condition, Delivery
 
-from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
-from jbm_kafka.amqp_wire.message_parts import MessageParts
+from jbm_kafka.amqp_client.remote_link import OnLoop, ReceivingLink
 from jbm_kafka.core.failure_text import one_line_of
 from jbm_kafka.core.jms_errors import JMSError
 
@@ -31,7 +30,7 @@ class Arrived(NamedTuple):
     """Its sections."""
 
 
-class TransferReceiver(RemoteLink):
+class TransferReceiver(ReceivingLink):
     """Has at most `unsettled_max` messages of which nothing was said. On the event loop, but for `take`."""
 
     def __init__(
@@ -43,7 +42,6 @@ class TransferReceiver(RemoteLink):
         self._unsettled_bytes = 0
         self._size = max(bytes_max // _FIRST, 1)
         """The size of the next message, as large as one of late."""
-        self._parts = MessageParts(link)
         self._filled = threading.Condition()
         self._arrived: deque[Arrived] = deque()
         self._end_error: JMSError | None = None
@@ -77,7 +75,7 @@ class TransferReceiver(RemoteLink):
     def delivery(self, delivery: Any) -> None:
         if not (delivery.readable or delivery.aborted):
             return
-        data = self._parts.whole(delivery)
+        data = self._whole(delivery)
         if data is not None:
             self._unsettled += 1
             self._unsettled_bytes += len(data)

@@ -27,7 +27,7 @@ from cproton import (  # type: ignore[import-untyped]
     pn_link_send,
     pn_link_session,
 )
-from proton import Delivery, ProtonException, Receiver, Sender
+from proton import Condition, Delivery, ProtonException, Receiver, Sender
 from proton._delivery import Disposition
 from proton._wrapper import EMPTY_ATTRS, Wrapper
 
@@ -185,6 +185,13 @@ def remote_credit(link: Any) -> int:
 def grant(link: Any, missing: int) -> None:
     """Let the other side send so many more, or as many as the engine can count."""
     link.flow(min(missing, 2**31 - 1))
+
+
+def detach(link: Any, condition: Condition) -> None:
+    """End a link for this reason, but nothing that is kept for it: Proton's own `detach` tells no reason."""
+    link.condition = condition
+    link._update_cond()
+    link.detach()
 
 
 def transfer(link: Any, tag: str, data: bytes, *, is_settled: bool) -> None:

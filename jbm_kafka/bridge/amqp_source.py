@@ -127,13 +127,9 @@ class AmqpSource:
         self._ready.append(record)
 
     def refuse(self, message: Message, reason: str) -> None:
-        """Give it up: it goes to the server's dead letters. The log has the reason, which few servers keep."""
-        about = f"message {message.message_id}: {reason}"
-        if self._accepts_first:
-            log.warning("bridge %s: lost (at-most-once): %s", self._spec.name, about)
-            self.counts.refused += 1
-        else:
-            self._reject(self._in_hand.pop(self._number_of(message)), about)
+        """Give it up, if it was not accepted first: it goes to the server's dead letters. The log has the reason, which
+        few servers keep."""
+        self._reject(self._in_hand.pop(self._number_of(message)), f"message {message.message_id}: {reason}")
         self._go_on(message)
 
     def _reject(self, arrived: Arrived, reason: str) -> None:

@@ -37,7 +37,7 @@ class Bridge:
     Units stay units and in order, and a message keeps its id, its times, its priority, its properties and its body.
 
     Run: run, until SIGTERM or SIGINT; or start and stop. run_all has several in one process.
-    What it is: name, guarantee. How it fares: health, trouble, is_over; what it has counted: statistics.
+    What it is: name, guarantee. How it fares: health, trouble, stands_by; what it has counted: statistics.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class Bridge:
         return self._spec.guarantee
 
     @property
-    def is_over(self) -> bool:
-        """It runs, and takes nothing more: another process has taken it over."""
+    def stands_by(self) -> bool:
+        """Another process runs it, as `trouble` says; this one goes on with it when that ends."""
         running = self._running
-        return running is not None and running.failure is not None
+        return running is not None and running.stands_by
 
     def start(self) -> None:
         """Begin, on threads of its own; it returns at once, and where a side does not answer it is waited for.
@@ -152,13 +152,18 @@ class Bridge:
             running, self._running = self._running, None
         return True if running is None else running.end(self._drain_s)
 
+    def _ask_to_end(self) -> None:
+        running = self._running
+        if running is not None:
+            running.ask_to_end(self._drain_s)
+
     def run(self) -> int:
         """Start, wait for SIGTERM, SIGINT or an operator (`jbm-kafka drain`), and stop: 0, or 1 when something was left
-        in hand, or another process has taken the bridge over."""
+        in hand."""
         return run_all([self])
 
     def health(self, timeout: float | None = 5.0) -> Health:
-        """How it fares. It is ready when both sides answer and messages go on.
+        """How it fares. It is ready when both sides answer, and messages go on, here or by the process that runs it.
 
         Args:
             timeout: so many seconds each side has to answer; None: it is not asked.
@@ -175,7 +180,7 @@ class Bridge:
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing goes on now, as far as was seen; None: it does."""
+        """Why nothing goes on here now, as far as was seen; None: it does."""
         running = self._running
         return "it does not run" if running is None else running.trouble
 
@@ -192,28 +197,26 @@ class Bridge:
 
 def run_all(bridges: Sequence[Bridge]) -> int:
     """Start them, wait for SIGTERM, SIGINT or an operator (`jbm-kafka drain`), and stop them: 0, or 1 when something
-    was left in hand.
-
-    It ends with 1 as well when another process has taken one of them over. A second signal ends the process at once.
+    was left in hand. A second signal ends the process at once.
     """
     asked = threading.Event()
 
     def signalled(number: int, frame: FrameType | None) -> None:
         asked.set()
 
-    is_over = False
     before = {number: signal.signal(number, signalled) for number in _SIGNALS}
     try:
         for bridge in bridges:
             bridge._asked_to_end = asked
             bridge.start()
-        while not asked.wait(LOOK_S) and not any(bridge.is_over for bridge in bridges):
+        while not asked.wait(LOOK_S):
             pass  # another thread may take the signal, and this one sleeps on
-        is_over = any(bridge.is_over for bridge in bridges)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        for bridge in bridges:  # all at once: a process has some 30 s to end
+            bridge._ask_to_end()
         have_ended = [bridge.stop() for bridge in bridges]
         for bridge in bridges:
             bridge._asked_to_end = None
-    return 0 if all(have_ended) and not is_over else 1
+    return 0 if all(have_ended) else 1

@@ -45,7 +45,7 @@ class BridgeCollector(Collector):
         for bridge, statistics in counted:
             behind.add_metric([bridge], statistics.behind_s)
         yield behind
-        text = "1: both sides answer, as far as was seen; 0: it waits for one."
+        text = "1: both sides answer, as far as was seen; 0: it waits for one, or another process runs it."
         goes_on = GaugeMetricFamily("jbm_bridge_goes_on", text, labels=["bridge"])
         for each in self._bridges:
             goes_on.add_metric([each.name], each.trouble is None)

@@ -85,6 +85,8 @@ def checked_bridge(
         raise wrong_type("name", name, "it is a text")
     if not _NAME.fullmatch(name):
         raise wrong_value("name", name, "it is 1 to 100 letters, digits and . _ -, a letter or digit first")
+    if name == "turn":
+        raise wrong_value("name", name, "the records of writers that wait are called so; any other name will do")
     for side, end in (("source", source), ("target", target)):
         if not isinstance(end, BridgeEnd):
             raise wrong_type(side, end, "it is a BridgeEnd(url, destination)")

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _OF_AMQP = ("url", "kafka")
 """All that a connection to a server is made of: the rest of the file is about sidecars."""
-_LEFT_OUT = ("client_id", "prefetch", "block_on_acknowledge", "default_unit_of_order")
-"""The part of [connection] that is for programs. One connection alone can have the client id."""
+_STORE = ("store_and_forward", "store_fsync", "store_bytes_max", "store_age_max_ms")
+_LEFT_OUT = ("client_id", "prefetch", "block_on_acknowledge", "default_unit_of_order", *_STORE)
+"""The part of [connection] that is for programs. One connection alone has the client id, one process a store."""
 
 
 def arguments_of_bridge(loaded: Loaded, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from dataclasses import replace
+from functools import partial
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -39,14 +41,17 @@ class ConfirmedSends:
         self._target = target
         self._destination = spec.target.destination
         self._is_lost_when_failed = spec.way is Way.ACKNOWLEDGED_FIRST
-        mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
-        self._most = spec.in_flight
+        self._spec = spec
         self._under_way = 0
         self._reports: queue.SimpleQueue[tuple[Message, KafkaClientError | None]] = queue.SimpleQueue()
         """Filled on a thread of the provider's."""
         self._failure: JMSError | None = None
         target.provider.prepare_to_send()
-        self._source = source_of(connection, spec, mode, counts)
+        mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
+        self._open = partial(source_of, connection, mode=mode, counts=counts)
+        # All that it has taken may be lost by the next failure: one tells whether the target takes any.
+        self._most = 1 if self._is_lost_when_failed and counts.failures else spec.in_flight
+        self._source = self._open(replace(spec, in_flight=self._most))
 
     def step(self) -> int | None:
         """Send what is there, and settle what was confirmed meanwhile."""
@@ -56,6 +61,10 @@ class ConfirmedSends:
                 self._send(message)
                 message = self._source.receive(waits=False) if self._may_go_on else None
         arrived = self._settle(waits=self._under_way > 0)
+        if arrived and self._most < self._spec.in_flight:
+            self._source.close()
+            self._most = self._spec.in_flight
+            self._source = self._open(self._spec)
         if self._failure is not None:
             self._source.counts.arrived += arrived  # of which the lane does not hear
             raise self._failure
@@ -64,9 +73,11 @@ class ConfirmedSends:
     def close(self) -> None:
         """Settle what is confirmed still; the rest comes again."""
         deadline_s = time.monotonic() + REPORT_S
-        while self._under_way and time.monotonic() < deadline_s:
-            self._source.counts.arrived += self._settle(waits=True)
-        self._source.close()
+        try:
+            while self._under_way and time.monotonic() < deadline_s:
+                self._source.counts.arrived += self._settle(waits=True)
+        finally:
+            self._source.close()
 
     @property
     def _may_go_on(self) -> bool:
@@ -77,12 +88,11 @@ class ConfirmedSends:
             record, _ = self._target.record(message)
             self._target.provider.send(record, lambda error: self._reports.put((message, error)), is_waited_for=False)
         except Unsendable as error:
-            self._source.refuse(message, str(error))
+            self._refuse(message, str(error))
         except KafkaClientError as error:
             self._failed(message, error)
         except JMSError as error:
-            self._source.put_back([message])
-            self._failure = error
+            self._not_now(message, error)
         else:
             self._under_way += 1
 
@@ -96,20 +106,38 @@ class ConfirmedSends:
                 break
             waits = False
             self._under_way -= 1
-            if error is not None:
-                self._failed(message, error)
-                continue
-            self._source.acknowledge(message)
-            arrived += 1
+            try:
+                if error is not None:
+                    self._failed(message, error)
+                    continue
+                self._source.acknowledge(message)
+                arrived += 1
+            except JMSError as refused:  # its partition has moved, say; of the others the source is told still
+                self._failure = self._failure or refused
         return arrived
 
     def _failed(self, message: Message, error: KafkaClientError) -> None:
         found = self._target.provider.send_error(error, self._destination)
+        if error.is_for_good or isinstance(found, _HOPELESS):
+            self._refuse(message, str(found))
+        else:
+            self._not_now(message, found)
+
+    def _refuse(self, message: Message, reason: str) -> None:
+        """Give it up: it is a dead letter, where it was not acknowledged first."""
         if self._is_lost_when_failed:
-            log.warning("bridge %s: message %s is lost (at-most-once): %s", self._name, message.message_id, found)
-            self._failure = found
-        elif error.is_for_good or isinstance(found, _HOPELESS):
-            self._source.refuse(message, str(found))
+            self._say_lost(message, reason)
+            self._source.counts.refused += 1
+        else:
+            self._source.refuse(message, reason)
+
+    def _not_now(self, message: Message, error: JMSError) -> None:
+        """Have it come again, where it can, by the pump that the lane makes next."""
+        self._failure = error
+        if self._is_lost_when_failed:
+            self._say_lost(message, str(error))
         else:
             self._source.put_back([message])
-            self._failure = found
+
+    def _say_lost(self, message: Message, why: str) -> None:
+        log.warning("bridge %s: message %s is lost (at-most-once): %s", self._name, message.message_id, why)

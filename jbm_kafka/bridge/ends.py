@@ -54,6 +54,12 @@ class BridgeEnd:
             self.factory = factory_or_url
         else:
             self.factory = ConnectionFactory(factory_or_url, **arguments)
+        if self.factory._store is not None:
+            raise InvalidSettingError(
+                "store_and_forward: what a bridge cannot send waits at its source; give the bridge a ConnectionFactory "
+                "without a store",
+                setting="store_and_forward",
+            )
         self.destination = _lasting(destination)
         self.subscription = named_text("subscription", subscription)
         if subscription is not None and isinstance(self.destination, Queue):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
-from jbm_kafka.bridge.pumps import Pump, TakenOver
+from jbm_kafka.bridge.pumps import Pump, StandsBy, TakenOver
 from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import JMSError
 
@@ -20,6 +20,8 @@ SAY_AGAIN_MS = 60_000
 CALM_MS = 3_000
 """So long a new pump works before it is said to go on: with one message that is refused for now each brings others, and
 then fails."""
+LOOK_S = 1.0
+"""So often one that stands by looks whether it is to work."""
 
 
 class BridgeLane:
@@ -36,10 +38,12 @@ class BridgeLane:
         """When trouble was logged last."""
         self._is_told = False
         """Its trouble of now is in the log."""
+        self._stood_by_for: str | None = None
+        """What the log has of that, since it went on last."""
         self.trouble: str | None = "it has not begun yet"
-        """Why nothing goes on now; None: it does."""
-        self.failure: str | None = None
-        """Why it has ended by itself, for good."""
+        """Why nothing goes on here now; None: it does."""
+        self.stands_by = False
+        """The trouble is that another process runs the bridge, which is none."""
         self.counts = LaneCounts()
 
     def start(self) -> None:
@@ -62,9 +66,7 @@ class BridgeLane:
             try:
                 self._work()
             except TakenOver as error:
-                log.warning("bridge %s: %s", self._name, error)
-                self.failure = self.trouble = str(error)
-                return
+                log.info("bridge %s: %s", self._name, error)
             except JMSError as error:
                 self._failed(str(error))
             except Exception as error:
@@ -80,21 +82,39 @@ class BridgeLane:
         calm_at_ms = self._now_ms() + CALM_MS if self.counts.failures else 0
         try:
             while not self._ends.is_set():
-                arrived = pump.step()
+                try:
+                    arrived = pump.step()
+                except StandsBy as error:
+                    self._stand_by(str(error))
+                    continue
                 if arrived is not None:
                     self.counts.arrived += arrived
                     if self._now_ms() >= calm_at_ms:
                         self._goes_on()
         finally:
+            self._close(pump)
+
+    def _close(self, pump: Pump) -> None:
+        """Close it; an error by that is of less interest than why it is closed."""
+        try:
             pump.close()
+        except JMSError as error:
+            log.info("bridge %s: closing: %s", self._name, error)
+
+    def _stand_by(self, why: str) -> None:
+        if self._stood_by_for != why:  # while a source is away two that try it in turn do not fill the log
+            log.info("bridge %s stands by: %s", self._name, why)
+        self._stood_by_for = why
+        self.trouble, self.stands_by, self._is_told, self.counts.last = why, True, True, None
+        self._ends.wait(LOOK_S)
 
     def _goes_on(self) -> None:
         if self._is_told:
             log.info("bridge %s goes on", self._name)
-        self.trouble, self._is_told = None, False
+        self.trouble, self.stands_by, self._is_told, self._stood_by_for = None, False, False, None
 
     def _failed(self, why: str) -> None:
-        self.trouble = why
+        self.trouble, self.stands_by = why, False
         self.counts.failures += 1
         now_ms = self._now_ms()
         if self._said_ms is None or now_ms - self._said_ms >= SAY_AGAIN_MS:

@@ -19,7 +19,8 @@ class Pump(Protocol):
         Raises:
             JMSError: it cannot go on. The lane closes it, waits, and makes another; nothing is lost by that, and
                 twice it is only where the way says so.
-            TakenOver: another process runs the bridge.
+            StandsBy: another process runs the bridge; it is to be asked again in a moment.
+            TakenOver: another process has begun to. The lane closes it, and makes another, which stands by.
         """
 
     def close(self) -> None:
@@ -39,7 +40,7 @@ class PumpSource(Protocol):
         """
 
     def refuse(self, message: Message, reason: str) -> None:
-        """Give it up: it goes to the source's dead-letter address."""
+        """Give it up: it goes to the source's dead-letter address. Of a source that did not acknowledge it first."""
 
     def put_back(self, messages: Sequence[Message]) -> None:
         """Have them come again, uncounted: none was at fault. The pump is closed then, or commits the others."""
@@ -52,6 +53,10 @@ class PumpSource(Protocol):
 
     def close(self) -> None:
         """Receive no more; what is in hand comes again."""
+
+
+class StandsBy(Exception):
+    """Another process runs the bridge; the text says which."""
 
 
 class TakenOver(Exception):

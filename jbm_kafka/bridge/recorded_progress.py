@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -23,50 +23,63 @@ from jbm_kafka.ports.record_to_send import Outgoing
 
 log = logging.getLogger(__name__)
 
-BATCH_BYTES_MAX = 8 * 2**20
-"""The bytes of one transaction; it has one message at least."""
-
 
 class RecordedProgress:
     """Implements `Pump`. First the target commits, then the source; what comes again in between is known."""
 
     def __init__(
-        self, connection: Connection | None, target: BridgeTarget, spec: BridgeSpec, counts: LaneCounts
+        self,
+        connection: Connection | None,
+        target: BridgeTarget,
+        fenced: FencedSends,
+        spec: BridgeSpec,
+        counts: LaneCounts,
     ) -> None:
-        """Takes the bridge over: whoever ran it before can send nothing more.
+        """Takes the bridge over: whoever ran it before can send nothing more. Its caller closes `fenced`.
 
         Raises:
             JMSError: it cannot receive, or send.
+            TakenOver: another process has taken it over at the same time.
         """
         self._spec = spec
         self._target = target
         self._source_provider = None if connection is None else provider_of(connection)
-        self._fenced = cast(FencedSends, target.provider.fenced_sends(spec.name))  # type: ignore[attr-defined]
+        self._fenced = fenced
+        self._progress = BridgeProgress({})
         try:
             # First the target: what was recorded by then, and nothing else, is what may come again.
-            self._progress = BridgeProgress(recorded_batches(self._fenced.take_over()))
+            self._progress = BridgeProgress(self._taken_over())
             self._earlier = set(self._progress.marks)
             self._source = source_of(connection, spec, AcknowledgeMode.TRANSACTED, counts)
-        except KafkaClientError as error:
-            self._fenced.close()
-            raise as_jms_error(error, str(spec.target.destination)) from None
-        except CorruptRecordError as error:
-            self._fenced.close()
-            raise JMSError(str(error)) from None
         except BaseException:
-            self._fenced.close()
+            self._release()  # another process may reach the source, or read the records
             raise
         if len(self._progress):
             log.info("bridge %s: %d messages that came may come again", spec.name, len(self._progress))
+
+    def _taken_over(self) -> Mapping[int, Sequence[bytes]]:
+        try:
+            return recorded_batches(self._fenced.take_over())
+        except FencedOff as error:
+            raise TakenOver(str(error)) from None
+        except KafkaClientError as error:
+            raise as_jms_error(error, str(self._spec.target.destination)) from None
+        except CorruptRecordError as error:
+            raise JMSError(str(error)) from None
 
     def step(self) -> int:
         """One batch, of at least one message."""
         batch = _Batch()
         message = self._source.receive(waits=True)
+        trouble: JMSError | None = None
         try:
             while message is not None:
-                self._take(message, batch)
-                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= BATCH_BYTES_MAX:
+                try:
+                    self._take(message, batch)
+                except JMSError as error:  # of this one: what came before it goes
+                    trouble = error
+                    break
+                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= self._target.batch_bytes:
                     break
                 message = self._source.receive(waits=False)
             self._send(batch)
@@ -75,19 +88,23 @@ class RecordedProgress:
             raise
         if batch.taken and self._source.settle(batch.taken):  # or they come again, and are known by the progress
             self._progress.confirm(batch.marks)
+        if trouble is not None:
+            self._source.counts.arrived += len(batch.taken)  # of which the lane does not hear
+            raise trouble
         return len(batch.taken)
 
     def close(self) -> None:
         """Give back what is received and not sent. What was settled is forgotten, so that the next reads little."""
-        self._source.close()
         try:
-            if over := self._progress.over:
-                self._fenced.commit((), dict.fromkeys(map(batch_key, over)))
-                self._progress.deleted()
+            self._source.close()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        try:
+            self._fenced.release(dict.fromkeys(map(batch_key, self._progress.over)))
         except (KafkaClientError, FencedOff) as error:
             log.debug("bridge %s: left for the next: %s", self._spec.name, error)
-        finally:
-            self._fenced.close()
 
     def _take(self, message: Message, batch: _Batch) -> None:
         record = message._record
@@ -139,9 +156,11 @@ class RecordedProgress:
         try:
             self._fenced.commit(batch.sends, records)
         except FencedOff as error:
-            raise TakenOver(f"{error}; this one takes nothing more") from None
+            raise TakenOver(str(error)) from None
         except KafkaClientError as error:
+            self._target.batch_failed(batch.size_bytes)
             raise as_jms_error(error, str(self._spec.target.destination)) from None
+        self._target.batch_arrived()
         self._progress.add(batch.new)
 
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import cast
 
 from jbm_kafka.bridge.bridge_counts import BridgeStatistics, LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.confirmed_sends import ConfirmedSends
 from jbm_kafka.bridge.lane import BridgeLane
+from jbm_kafka.bridge.one_at_a_time import OneAtATime
 from jbm_kafka.bridge.one_transaction import OneTransaction
 from jbm_kafka.bridge.pumps import Pump
 from jbm_kafka.bridge.recorded_progress import RecordedProgress
 from jbm_kafka.bridge.sides import BridgeTarget
 from jbm_kafka.core.bridge_way import Way
+from jbm_kafka.core.channel.process_names import process_name
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.statistics import Health
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.ports.fenced_sends import FencedSends
 
 
 class RunningBridge:
@@ -36,6 +44,10 @@ class RunningBridge:
         self._source: Connection | None = None
         self._target: BridgeTarget | None = None
         self._is_closed = False
+        self._ends_by_s: float | None = None
+        """Monotonic: what is in hand then comes again; None: it was not asked to end."""
+        self._owner = f"{process_name(socket.gethostname(), os.getpid())} ({secrets.token_hex(4)})"
+        """As other processes that want to run the bridge see this one."""
         clock = SystemClock()
         names = [spec.name] if spec.lanes == 1 else [f"{spec.name}-{number}" for number in range(1, spec.lanes + 1)]
         self.lanes = [BridgeLane(name, self._pump, clock.monotonic_ms) for name in names]
@@ -45,12 +57,18 @@ class RunningBridge:
         for lane in self.lanes:
             lane.start()
 
-    def end(self, drain_s: float) -> bool:
-        """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
-        deadline_s = time.monotonic() + drain_s
+    def ask_to_end(self, drain_s: float) -> float:
+        """Take no more, and finish with what is in hand; until when, at most."""
+        if self._ends_by_s is None:
+            self._ends_by_s = time.monotonic() + drain_s
         for lane in self.lanes:
             lane.ask_to_end()
-        ended = [lane.join(max(0.0, deadline_s - time.monotonic())) for lane in self.lanes]
+        return self._ends_by_s
+
+    def end(self, drain_s: float) -> bool:
+        """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
+        ends_by_s = self.ask_to_end(drain_s)
+        ended = [lane.join(max(0.0, ends_by_s - time.monotonic())) for lane in self.lanes]
         with self._lock:
             self._is_closed = True
             source, target = self._source, self._target
@@ -62,14 +80,14 @@ class RunningBridge:
         return all(ended)
 
     @property
-    def failure(self) -> str | None:
-        """Why it takes nothing more, for good."""
-        return next((lane.failure for lane in self.lanes if lane.failure is not None), None)
+    def trouble(self) -> str | None:
+        """Why nothing goes on here now; None: it does."""
+        return next((lane.trouble for lane in self.lanes if lane.trouble is not None), None)
 
     @property
-    def trouble(self) -> str | None:
-        """Why nothing goes on now; None: it does."""
-        return next((lane.trouble for lane in self.lanes if lane.trouble is not None), None)
+    def stands_by(self) -> bool:
+        """Another process runs it."""
+        return any(lane.stands_by for lane in self.lanes)
 
     def statistics(self) -> BridgeStatistics:
         """Return what its lanes have counted."""
@@ -83,18 +101,20 @@ class RunningBridge:
         )
 
     def health(self, timeout_s: float | None) -> Health:
-        """How both sides fare, and why nothing goes on, if that is so."""
+        """How both sides fare, and why nothing goes on, if that is so.
+
+        One that stands by is ready, and says so: what starts a new process before it ends the old waits for that.
+        """
         reasons = [f"bridge {self._spec.name}: {lane.trouble}" for lane in self.lanes if lane.trouble is not None]
         with self._lock:
             source, target = self._source, self._target
-        is_alive = self.failure is None
+        is_alive, is_ready = True, self.stands_by or not reasons
         for connection in {source, None if target is None else target.connection} - {None}:
             assert connection is not None
             found = connection.health(timeout_s)
-            is_alive = is_alive and found.is_alive
+            is_alive, is_ready = is_alive and found.is_alive, is_ready and found.is_alive and found.is_ready
             reasons += [] if found.is_alive and found.is_ready else found.reasons
-        unique = tuple(dict.fromkeys(reasons))
-        return Health(is_alive, not unique, unique)
+        return Health(is_alive, is_ready, tuple(dict.fromkeys(reasons)))
 
     def _pump(self, counts: LaneCounts) -> Pump:
         source, target = self._sides()
@@ -104,7 +124,9 @@ class RunningBridge:
             assert source is not None, spec
             return OneTransaction(source, target, spec, counts)
         if spec.way is Way.RECORDED_PROGRESS:
-            return RecordedProgress(source, target, spec, counts)
+            fenced = cast(FencedSends, target.provider.fenced_sends(spec.name, self._owner))  # type: ignore[attr-defined]
+            begin = partial(RecordedProgress, source, target, fenced, spec, counts)
+            return OneAtATime(fenced, spec.target.destination, begin)
         return ConfirmedSends(source, target, spec, counts)
 
     def _sides(self) -> tuple[Connection | None, BridgeTarget]:
@@ -118,7 +140,7 @@ class RunningBridge:
                 is_same = self._spec.shares_installation
                 connection = self._source if is_same else self._spec.target.factory.create_connection()
                 assert connection is not None
-                self._keep(None, BridgeTarget(connection, self._spec))
+                self._keep(None, BridgeTarget(connection, self._source, self._spec))
             assert self._target is not None
             return self._source, self._target
 

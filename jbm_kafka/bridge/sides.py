@@ -18,6 +18,7 @@ from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.jms_errors import JMSError, LargeBodyError
 from jbm_kafka.core.rate import Rate, Starts
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
@@ -31,6 +32,10 @@ from jbm_kafka.ports.record_to_send import Outgoing
 
 WAIT_S = 0.25
 """So long a lane waits for a message before it looks whether it is to end."""
+
+
+BATCH_BYTES_MAX = 8 * 2**20
+"""The bytes of a transaction at a target that has not failed one; it has one message at least."""
 
 
 class Unsendable(Exception):
@@ -78,6 +83,7 @@ class BridgeSource:
         self.session = connection.create_session(mode)
         try:
             self.consumer = _consumer(self.session, spec, prefetch)
+            self.consumer._inbox.leave_bodies_unread()
         except BaseException:
             self.session.close()
             raise
@@ -125,9 +131,12 @@ class BridgeSource:
 class BridgeTarget:
     """Makes the records of a bridge's messages for its target."""
 
-    def __init__(self, connection: Connection, spec: BridgeSpec) -> None:
+    def __init__(self, connection: Connection, source: Connection | None, spec: BridgeSpec) -> None:
+        """`source`: the connection to where the messages come from; None: an AMQP server."""
         self.connection = connection
         self.provider = provider_of(connection)
+        self._source_provider = None if source is None else provider_of(source)
+        self._source_name = spec.source.destination.name
         self._spec = spec
         self._destination = spec.target.destination
         self._stays = spec.shares_installation
@@ -142,6 +151,16 @@ class BridgeTarget:
         self._bodies_stay = stores[0] == stores[1]
         """Receivers at the target find large bodies where they are, or there are none."""
         self._info: TopicInfo | None = None
+        self.batch_bytes = BATCH_BYTES_MAX
+        """The bytes of the next transaction."""
+
+    def batch_failed(self, size_bytes: int) -> None:
+        """Have less in the next: by a slow line, or within a quota, so much may never be there in time."""
+        self.batch_bytes = max(1, min(self.batch_bytes, size_bytes // 2))
+
+    def batch_arrived(self) -> None:
+        """Have more in the next."""
+        self.batch_bytes = min(BATCH_BYTES_MAX, 2 * self.batch_bytes)
 
     def check(self) -> None:
         """Return when messages may be sent there.
@@ -164,7 +183,7 @@ class BridgeTarget:
         assert record is not None, message
         info = self._found()
         passed = PassedHeaders(record)
-        self._check_hops(passed.hops)
+        self._check_hops(passed.hops, info)
         reply_to = passed.reply_to
         if reply_to is not None:
             reply_to = self._ruled(reply_to, passed.answers_to)
@@ -194,8 +213,16 @@ class BridgeTarget:
         assert info is not None, self._destination
         return info
 
-    def _check_hops(self, hops: Sequence[str]) -> None:
-        """Raises Unsendable when the message was at the target already, or goes round elsewhere (BRIDGE-7)."""
+    def _check_hops(self, hops: Sequence[str], info: TopicInfo) -> None:
+        """Raises Unsendable when the message was at the target already, or goes round elsewhere (BRIDGE-7); JMSError
+        when it is no message's fault, for source and target are two names of one queue."""
+        if self._hop in hops and self._source_provider is not None:  # a copied cluster has the ids of the other
+            here = self._source_provider.known_topic(self._source_name)
+            if here is not None and here.topic_id == info.topic_id and self._target_place not in hops:
+                raise JMSError(
+                    f"bridge {self._spec.name}: {self._hop} and {self._target_place} are one and the same, for what "
+                    f"was sent to the one came from the other: correct the address of one of them"
+                )
         if self._target_place in hops or len(hops) >= HOPS_MAX:
             passed = " > ".join((*hops, self._hop))
             raise Unsendable(
@@ -206,11 +233,17 @@ class BridgeTarget:
         """The body as receivers at the target can have it: in the record, or in the store that they know.
 
         Raises:
-            LargeBodyError: it cannot be had, or kept.
+            Unsendable: it is gone.
+            LargeBodyError: it cannot be had now, or kept.
         """
         value = record.value()
         if value is None and is_kept_elsewhere(headers):
-            value, headers = fetched(self._bodies_here, headers), without_reference(headers)
+            try:
+                value, headers = fetched(self._bodies_here, headers), without_reference(headers)
+            except LargeBodyError as error:
+                if error.is_gone:
+                    raise Unsendable(f"bridge {self._spec.name}: {error}") from None
+                raise
         bodies = self._bodies_there
         if bodies is not None and value is not None and len(value) > bodies.limit_bytes:
             return None, [*headers, *bodies.keep(value, self.provider.clock.now_ms())]

@@ -27,7 +27,7 @@ def bridge(file: str | None, names: tuple[str, ...], metrics_port: int | None, c
     """Take messages from queues and topics to others, here, in another cluster, or at a server of AMQP 1.0.
 
     The bridges are those of [bridges] of the configuration, until SIGTERM or Ctrl-C. FILE is that of --config. Exit
-    code 1 tells that something was left in hand, which comes again, or that another process runs a bridge of these.
+    code 1 tells that something was left in hand, which comes again.
     """
     from jbm_kafka.bridge import run_all
 

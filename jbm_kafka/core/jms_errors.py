@@ -136,6 +136,7 @@ class LargeBodyError(JMSError):
 
     body_name = ErrorValue[str]("The body's name in its store.")
     message_id = ErrorValue[str]("The id of the message whose body it is, where it is known.")
+    is_gone = ErrorValue[bool]("True: the store answered, and has no such body, or another one.")
 
 
 class ResourceAllocationError(JMSError):

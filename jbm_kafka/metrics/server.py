@@ -130,5 +130,6 @@ class _Answers:
         # Whether it is alive must not wait for Kafka: a probe's time is short, and a process is killed by it.
         health = NOT_CONNECTED if probed is None else probed.health(READY_TIMEOUT_S if asks_if_ready else None)
         is_well = health.is_ready if asks_if_ready else health.is_alive
-        text = "ok" if is_well else "\n".join(health.reasons)
+        reasons = health.reasons if asks_if_ready or not is_well else ()  # who stands by is ready, and says for whom
+        text = "\n".join(("ok", *reasons) if is_well else reasons)
         return 200 if is_well else 503, "text/plain; charset=utf-8", f"{text}\n".encode()

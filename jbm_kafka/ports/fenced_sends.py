@@ -10,12 +10,22 @@ from jbm_kafka.ports.record_to_send import Outgoing
 
 
 class FencedSends(Protocol):
-    """The transactions of one name in one cluster; a provider of Kafka's makes them by `fenced_sends`. One thread."""
+    """The transactions of one name in one cluster; a provider of Kafka's makes them by `fenced_sends`. Any thread."""
+
+    def holder(self) -> str | None:
+        """Return the process that has the name and shows that it lives; None: it is free, or was ours before.
+
+        To be asked again and again: it counts as gone when it shows nothing new for some time.
+
+        Raises:
+            KafkaClientError: no answer, or a right is missing.
+        """
 
     def take_over(self) -> Mapping[bytes, bytes]:
         """Be the one that has the name, and end what is open of whoever had it before: what the name's records say.
 
         Raises:
+            FencedOff: somebody else has taken it over meanwhile.
             KafkaClientError: no answer, or a right is missing.
         """
 
@@ -27,8 +37,14 @@ class FencedSends(Protocol):
             KafkaClientError: what became of it `take_over` tells, which must be called again.
         """
 
+    def sign(self) -> None:
+        """Show others that this process lives; to be called every second while the name is ours. Raises as `commit`."""
+
+    def release(self, records: Mapping[bytes, bytes | None]) -> None:
+        """Write the records, and let others have the name at once. Raises as `commit`."""
+
     def close(self) -> None:
-        """Let go of the name."""
+        """Write nothing more. Others have the name when it was released, or has shown nothing for some time."""
 
 
 class FencedOff(Exception):

@@ -105,9 +105,10 @@ class SidecarProvider:
         """The records of schedules, as of `ScheduleRecords`."""
         return self.sidecar.schedules
 
-    def fenced_sends(self, name: str) -> FencedSends:
-        """Transactions under that name of a bridge, with records of its own; see FencedSends."""
-        return self.sidecar.fenced_records(name)
+    def fenced_sends(self, name: str, owner: str) -> FencedSends:
+        """Transactions under that name of a bridge, with records of its own; see FencedSends. `owner`: as others see
+        this process."""
+        return self.sidecar.fenced_records(name, owner)
 
     def place_all(self, records: Sequence[Outgoing]) -> None:
         """Have records, which were routed when they were made, go where their units are now.

@@ -10,13 +10,14 @@ of a group that never has members. Kafka forgets such offsets when nothing was c
 from __future__ import annotations
 
 import logging
-import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from jbm_kafka.core.channel.checkpoint_id import CommittedOffset
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.ports import (
+    Clock,
     Kafka,
     KafkaAdmin,
     KafkaClientError,
@@ -39,6 +40,10 @@ TIMEOUT_S = 10.0
 INITIALISE_S = 30.0
 LOOK_TIMEOUT_S = 30.0
 TRANSACTION_TIMEOUT_MS = 10_000
+SIGN_MS = 2_000
+"""So often the owner of a name writes that it lives, if it has nothing else to write."""
+LEASE_MS = 15_000
+"""So long after its last sign an owner counts as gone: a commit alone may take TIMEOUT_S."""
 _OWNER = b"owner"
 
 Route = Callable[[Sequence[Outgoing]], None]
@@ -98,9 +103,13 @@ class FencedTransactions(Generic[Found]):
 
 
 class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
-    """Implements `FencedSends`. Keys are `<name>|<key>`; under `owner` stands who took the name over last."""
+    """Implements `FencedSends`. Keys are `<name>|<key>`; under `owner` stands who has the name, and its latest sign.
+    Any thread: one call waits for the other.
+    """
 
-    def __init__(self, kafka: Kafka, admin: KafkaAdmin, name: str, namespace: str, *, route: Route) -> None:
+    def __init__(
+        self, kafka: Kafka, admin: KafkaAdmin, name: str, owner: str, namespace: str, *, route: Route, clock: Clock
+    ) -> None:
         super().__init__(
             kafka,
             RegistryLog(kafka, admin, bridges_topic(namespace)),
@@ -110,21 +119,74 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
             is_contended=True,
         )
         self._prefix = f"{name}|".encode()
-        self._me = secrets.token_hex(8).encode()
+        self._me = owner.encode()
+        self._clock = clock
+        self._signs = 0
+        self._signed_ms = 0
+        self._seen: tuple[bytes, int] | None = None
+        """The latest sign of another owner, and when it was first seen here, monotonic."""
+        self._lock = threading.RLock()
+
+    def holder(self) -> str | None:
+        """Return who else has the name, and has given a sign since this one looks; see FencedSends."""
+        with self._lock:
+            return self._holder()
+
+    def _holder(self) -> str | None:
+        try:
+            self._registry.refresh()
+        except KafkaClientError:
+            self._seen = None  # nobody here has seen what it has said meanwhile
+            raise
+        sign = self._registry.get(self._prefix + _OWNER)
+        if sign is None or _owner_of(sign) == self._me:
+            return None
+        now_ms = self._clock.monotonic_ms()
+        if self._seen is None or self._seen[0] != sign:
+            self._seen = sign, now_ms
+        is_gone = now_ms - self._seen[1] >= LEASE_MS
+        return None if is_gone else _owner_of(sign).decode(errors="replace")
+
+    def take_over(self) -> Mapping[bytes, bytes]:
+        """Have the name, fence whoever had it, and return its records; see FencedSends."""
+        with self._lock:
+            return super().take_over()
 
     def _found(self, producer: TransactionalProducer) -> Mapping[bytes, bytes]:
         found = self._own_records()
-        producer.begin()
-        producer.produce(self._record(_OWNER, self._me))
-        try:
-            producer.commit(TIMEOUT_S)
-        except TransactionAborted as error:
-            raise self._named(error, ()) from None
+        self._write(producer, (), self._new_sign())
         return {key: value for key, value in found.items() if key != _OWNER}
 
     def commit(self, sends: Sequence[Outgoing], records: Mapping[bytes, bytes | None]) -> None:
-        """Write both, or nothing; see FencedSends."""
-        producer = self._begun(sends)
+        """Write both, and a sign of life if it is time for one, or nothing; see FencedSends."""
+        self._route(sends)  # it may take long, and signs go on meanwhile
+        with self._lock:
+            sign = self._new_sign() if self._is_due() else {}
+            self._write(self._begun(()), sends, {**sign, **records})
+
+    def sign(self) -> None:
+        """Show others that this process lives, if it is time for that; see FencedSends."""
+        with self._lock:
+            if self._producer is not None and self._is_due():
+                self._write(self._producer, (), self._new_sign())
+
+    def release(self, records: Mapping[bytes, bytes | None]) -> None:
+        """Write the records, and let others have the name; see FencedSends."""
+        with self._lock:
+            self._write(self._begun(()), (), {**records, _OWNER: None})
+            self._let_go()
+
+    def _is_due(self) -> bool:
+        return self._clock.monotonic_ms() - self._signed_ms >= SIGN_MS
+
+    def _new_sign(self) -> dict[bytes, bytes | None]:
+        self._signed_ms = self._clock.monotonic_ms()
+        self._signs += 1
+        return {_OWNER: b"%s|%d" % (self._me, self._signs)}
+
+    def _write(
+        self, producer: TransactionalProducer, sends: Sequence[Outgoing], records: Mapping[bytes, bytes | None]
+    ) -> None:
         try:
             producer.begin()
             for key, value in records.items():
@@ -135,7 +197,7 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
         except KafkaClientError as error:
             self._let_go()
             is_fenced = isinstance(error, OutcomeUnknown) and error.is_fenced
-            if is_fenced and self._own_records().get(_OWNER) != self._me:
+            if is_fenced and _owner_of(self._own_records().get(_OWNER, b"")) != self._me:
                 raise FencedOff(f"transactional id {self._id}: another process has taken it over") from None
             if isinstance(error, TransactionAborted):
                 raise self._named(error, sends) from None
@@ -150,9 +212,10 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
         return TransactionAborted(text, refusals=error.refusals)
 
     def close(self) -> None:
-        """Let go of the name."""
-        super().close()
-        self._registry.close()
+        """Write nothing more."""
+        with self._lock:
+            super().close()
+            self._registry.close()
 
     def _own_records(self) -> Mapping[bytes, bytes]:
         found = self._registry.refresh_marked()
@@ -160,6 +223,11 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
 
     def _record(self, key: bytes, value: bytes | None) -> Outgoing:
         return Outgoing(self._registry.topic, 0, self._prefix + key, value)
+
+
+def _owner_of(sign: bytes) -> bytes:
+    """Return who gave it; releases that gave one sign alone, when they took a name over, wrote nothing else."""
+    return sign.rpartition(b"|")[0] or sign
 
 
 class FencedBatches(FencedTransactions[int]):

@@ -277,11 +277,13 @@ class Sidecar:
         self.branches.note_decided(branch, state)
         self._group_workers.look_at_branches(done)
 
-    def fenced_records(self, name: str) -> FencedRecords:
-        """The transactions and records of a bridge of this name."""
+    def fenced_records(self, name: str, owner: str) -> FencedRecords:
+        """The transactions and records of a bridge of this name, which this owner wants to run."""
         given = self._given
         route = self.destinations.topics.place_all
-        return FencedRecords(given.kafka, given.admin, name, given.config.namespace, route=route)
+        return FencedRecords(
+            given.kafka, given.admin, name, owner, given.config.namespace, route=route, clock=given.clock
+        )
 
     def numbered_batches(self, name: str) -> FencedBatches:
         """Transactions of this name that leave their numbers."""

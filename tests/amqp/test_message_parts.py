@@ -13,6 +13,7 @@ from proton import Collector, Connection, Event, Transport
 from jbm_kafka.amqp_client.record_link import CREDIT, RecordLink
 from jbm_kafka.amqp_client.transfer_receiver import TransferReceiver
 from jbm_kafka.amqp_wire.message_parts import MessageParts
+from jbm_kafka.errors import MessageTooLargeError
 from tests.support.manual_clock import ManualClock
 
 ANSWER_S = 5.0
@@ -37,6 +38,7 @@ class Ends:
 
     def __init__(self, make: Callable[[Any], Any] = Collected) -> None:
         self._make = make
+        self.deliveries: list[Any] = []
         self._engines = [Transport(mode) for mode in (Transport.CLIENT, Transport.SERVER)]
         client, server = Connection(), Connection()
         self._collector = Collector()
@@ -61,7 +63,7 @@ class Ends:
 
     def carry(self) -> None:
         """Let both ends read what the other has written, until nothing is written any more."""
-        while sum(_carry(*pair) for pair in (self._engines, self._engines[::-1])):
+        while sum(carry(*pair) for pair in (self._engines, self._engines[::-1])):
             while (event := self._collector.peek()) is not None:
                 self._take(event)
                 self._collector.pop()
@@ -73,11 +75,12 @@ class Ends:
             event.link.open()
             self.link = self._make(event.link)
         elif event.type is Event.DELIVERY:
+            self.deliveries.append(event.delivery)
             self.link.delivery(event.delivery)
 
 
-def _carry(one: Transport, other: Transport) -> bool:
-    """True: there was something to be carried."""
+def carry(one: Transport, other: Transport) -> bool:
+    """Let the other read what the one has written. True: there was something."""
     pending = one.pending()
     if pending > 0:
         other.push(bytes(one.peek(pending) or b""))
@@ -113,6 +116,7 @@ class OnOneLoop:
     """The connection of a link at the other end; what it is to send is carried anyway."""
 
     is_over = False
+    message_bytes_max = 1_000
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -128,7 +132,9 @@ class OnOneLoop:
         """Nothing to do."""
 
     def close(self) -> None:
-        """End the loop."""
+        """Have what waits done, and end the loop."""
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
         self.loop.close()
 
 
@@ -181,3 +187,57 @@ def test_a_browser_waited_in_vain_when_the_last_message_was_aborted(connection: 
         await asyncio.wait_for(waits, ANSWER_S)
 
     connection.loop.run_until_complete(drained())
+
+
+@pytest.mark.parametrize("size", [1_000, 1_001])
+def test_a_message_that_its_server_never_ends_ends_its_link_and_fills_no_memory(
+    connection: OnOneLoop, size: int
+) -> None:
+    """AMQP-19: whatever the server sends on. One of the size that was said is whole."""
+
+    def make(link: Any) -> TransferReceiver:
+        made = TransferReceiver(connection, link, "queue:orders", 10)
+        made.remote_opened()
+        return made
+
+    ends = Ends(make)
+    assert ends.sender.remote_max_message_size == 1_000
+    ends.sender.delivery("endless")
+    for _ in range(10):
+        ends.sender.stream(b"x" * 100)
+        ends.carry()
+    ends.sender.stream(b"x" * (size - 1_000))
+    if size == 1_000:
+        ends.sender.advance()
+        ends.carry()
+        assert [len(each.data) for each in ends.link.take(1, 0)] == [1_000]
+        return
+    for _ in range(100):
+        ends.carry()
+        assert not ends.link._parts._parts
+        ends.sender.stream(b"x" * 1_000)
+    assert ends.deliveries[-1].pending == 0
+    with pytest.raises(MessageTooLargeError, match=r"^queue:orders: .* more than 1000 bytes; .* raise receive.message"):
+        ends.link.take(1, 0)
+    condition = ends.sender.remote_condition
+    assert condition is not None
+    assert condition.name == "amqp:link:message-size-exceeded"
+
+
+def test_the_log_says_that_replies_come_no_more_after_one_that_was_too_large(
+    connection: OnOneLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """AMQP-19: who waits for a reply hears nothing."""
+
+    def make(link: Any) -> RecordLink:
+        made = RecordLink(connection, link, "queue:replies", lambda message: None, ManualClock())
+        made.remote_opened()
+        made.grant()
+        return made
+
+    ends = Ends(make)
+    ends.sender.delivery("large")
+    ends.sender.stream(b"x" * 1_001)
+    ends.carry()
+    (line,) = caplog.messages
+    assert line.startswith("replies come no more: queue:replies: the AMQP server sends a message of more than 1000 ")

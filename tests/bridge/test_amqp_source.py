@@ -116,6 +116,26 @@ def test_what_can_never_be_sent_is_the_servers_dead_letter(
         assert bridge.statistics().refused == 1
 
 
+def test_a_message_larger_than_the_server_takes_is_a_dead_letter_and_no_other_is(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-3, BRIDGE-7: the server ended the link for it, and all that was under way became dead letters."""
+    address = elsewhere.url.removeprefix("memory://")
+    here = world.factory(address_settings=SETTINGS)
+    with (
+        amqp_server(address, message_bytes=20_000) as server,
+        here.create_context() as jms,
+        elsewhere.factory().create_context() as there,
+    ):
+        producer = jms.create_producer()
+        for number in range(20):
+            producer.send(IN, "x" * 30_000 if number == 7 else str(number), unit_of_order=f"u{number}")
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(server, OUT))
+        assert sorted(map(int, bodies(there, OUT, 19))) == [number for number in range(20) if number != 7]
+        assert bodies(jms, LETTERS, 1) == ["x" * 30_000]
+        assert (bridge.statistics().refused, bridge.statistics().failures) == (1, 0)
+
+
 def test_a_topic_is_received_by_a_subscription_that_lasts(
     world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged
 ) -> None:

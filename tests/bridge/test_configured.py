@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka import Queue
-from jbm_kafka.bridge import Bridge, Guarantee
+from jbm_kafka import ConnectionFactory, Queue
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
 from jbm_kafka.cli.main import main
 from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -90,6 +90,26 @@ def test_config_check_tells_what_cannot_be(file: Path, capsys: pytest.CaptureFix
     assert len(lines) == len(beginnings)
     for line, beginning in zip(lines, beginnings, strict=True):
         assert line.startswith(beginning)
+
+
+def test_a_store_beside_the_programs_of_the_file_is_not_the_bridges(
+    file: Path, tmp_path: Path, world: MemoryWorld, elsewhere: MemoryWorld
+) -> None:
+    """BRIDGE-8: it sent into the store, which knows no partitions, and so nothing went on."""
+    store = tmp_path / "store"
+    with ConnectionFactory(world.url, store_and_forward=store).create_context() as here:
+        file.write_text(f"connection.store_and_forward = '{store}'\n{file.read_text()}")
+        bridge = Bridge.from_config("away", file)
+        here.create_producer().send(Queue("in"), "stored")
+        bridge.start()
+        try:
+            with elsewhere.factory().create_context() as there:
+                message = there.create_consumer(Queue("out")).receive(SOON_S)
+            assert message is not None, bridge.health()
+        finally:
+            bridge.stop()
+    with pytest.raises(InvalidSettingError, match="what a bridge cannot send waits at its source"):
+        BridgeEnd(world.url, "in", store_and_forward=store)
 
 
 def test_the_command_runs_all_until_it_is_asked_to_end(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -10,7 +13,9 @@ import pytest
 
 from jbm_kafka import AddressSettings, Context, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee, run_all
+from jbm_kafka.bridge.lane import BridgeLane
+from jbm_kafka.codec.bridged_headers import HOPS
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
@@ -148,6 +153,99 @@ def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
         assert taken(receiver, 1) == [1]
         assert left(sender, LETTERS) == []
     assert "is lost (at-most-once): " in caplog.text
+
+
+def test_a_target_that_takes_nothing_for_long_loses_few_that_were_acknowledged_first(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-4: each try took as many as may be in hand, and the queue ran into nothing."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    with here.create_context() as sender, there.create_context() as receiver:
+        producer = sender.create_producer()
+        for number in range(200):
+            producer.send(IN, str(number))
+        elsewhere._world.cluster.faults.refuse = _refuse_to(OUT)
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="at-most-once", in_flight=20)
+        wait_for_failures(bridge, 5)
+        elsewhere._world.cluster.faults.refuse = None
+        wait_until(lambda: not left(sender, IN), about="the source is empty", timeout_s=SOON_S)
+        wait_until(lambda: bridge.statistics().arrived > 120, about="most", timeout_s=SOON_S)
+        bodies = taken(receiver, bridge.statistics().arrived)
+        assert len(bodies) == len(set(bodies))
+
+
+def test_what_can_never_be_sent_is_lost_alone_where_it_was_acknowledged_first(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BRIDGE-4, BRIDGE-7: nothing told of it, or all that was in hand went with it."""
+    source, target = BridgeEnd(world.factory(address_settings=SETTINGS), IN), BridgeEnd(elsewhere.factory(), OUT)
+    elsewhere._world.cluster.faults.refuse = lambda record: "too large" if record.value == b"1" else None
+    bridge = bridged(source, target, guarantee="at-most-once")
+    with world.factory().create_context() as sender, elsewhere.factory().create_context() as receiver:
+        producer = sender.create_producer()
+        producer.send(IN, "0")
+        lost = producer.send(IN, "1").message_id, producer.send(IN, "2", properties={HOPS: target.place}).message_id
+        producer.send(IN, "3")
+        assert taken(receiver, 2) == [0, 3]
+        wait_until(lambda: bridge.statistics().refused == 2, about="both", timeout_s=SOON_S)
+    assert bridge.statistics().failures == 0
+    assert [caplog.text.count(f"bridge across: message {each} is lost (at-most-once): ") for each in lost] == [1, 1]
+
+
+def test_when_the_source_does_not_hear_of_some_they_come_again(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-3: a session was left open that held them, until the process ended."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+    with here.create_context() as sender, there.create_context() as receiver:
+        send_numbers(sender, 1)
+        wait_until(lambda: not left(sender, IN), about="the first", timeout_s=SOON_S)
+        world._world.cluster.faults.denied = frozenset({IN.changelog_topic()})
+        send_numbers(sender, 9)
+        wait_for_failures(bridge, 3)
+        world._world.cluster.faults.denied = frozenset()
+        wait_until(lambda: not left(sender, IN), about="the source is empty", timeout_s=2 * SOON_S)
+        assert left(sender, LETTERS) == []
+        assert set(taken(receiver, 10)) == set(range(9))
+
+
+def test_all_bridges_of_a_process_are_asked_to_end_at_once(world: MemoryWorld, elsewhere: MemoryWorld) -> None:
+    """BRIDGE-8: while one finished with what it had, the next one took on more; and a process has some 30 s to end."""
+    here, there = world.factory(), elsewhere.factory()
+    slow, other = (
+        Bridge(name, BridgeEnd(here, name), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+        for name in ("slow", "other")
+    )
+    faults = elsewhere._world.cluster.faults
+    faults.stalled = lambda topic, partition: topic == OUT.name
+
+    lanes: list[BridgeLane] = []
+    ended: list[bool] = []
+
+    def use() -> None:
+        try:
+            with here.create_connection() as watcher, here.create_context() as sender:
+                sender.create_producer().send(Queue("slow"), "1")
+                wait_until(
+                    lambda: watcher.statistics().of("slow").unacknowledged == 1 and other.trouble is None,
+                    about="one has a message in hand, and the other works",
+                    timeout_s=SOON_S,
+                )
+                lanes.extend(lane for each in (slow, other) if each._running for lane in each._running.lanes)
+                os.kill(os.getpid(), signal.SIGTERM)
+                wait_until(lambda: lanes[1].join(0.0), about="the other has ended", timeout_s=SOON_S)
+                ended.extend(lane.join(0.0) for lane in lanes)
+        finally:
+            faults.stalled = None
+            if not lanes:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert run_all([slow, other]) == 0
+    thread.join()
+    assert ended == [False, True]
 
 
 def test_stopping_finishes_with_what_is_in_hand(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:

@@ -121,3 +121,23 @@ def test_what_fails_and_goes_on_again_and_again_is_told_once_a_minute(caplog: py
         "bridge across: nothing goes on",
         "bridge across goes on",
     ] * 2
+
+
+class ClosesBadly:
+    """Implements `Pump`: it fails, and then to be closed fails, too."""
+
+    def step(self) -> int:
+        raise ConnectionFailedError("the disk of the target is full")
+
+    def close(self) -> None:
+        raise ConnectionFailedError("the session is closed already")
+
+
+def test_it_is_said_why_it_failed_and_not_how_closing_did() -> None:
+    """BRIDGE-8: the reason was that of closing."""
+    lane = BridgeLane("across", lambda _: ClosesBadly(), lambda: 0)
+    lane._ends = Ends()
+    lane.start()
+    assert lane.join(10.0)
+    assert lane.trouble == "the disk of the target is full"
+    assert lane.counts.failures == TRIES

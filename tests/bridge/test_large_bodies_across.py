@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka import Queue
+from jbm_kafka import AddressSettings, Queue
 from jbm_kafka.bridge import BridgeEnd
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
 from tests.support.counted_store import CountedStore
+from tests.support.waiting import wait_until
 
-IN, OUT = Queue("in"), Queue("out")
+IN, OUT, LETTERS = Queue("in"), Queue("out"), Queue("DLQ")
 SOON_S = 10.0
+SETTINGS = {"#": AddressSettings(partitions=1, dead_letter_address="DLQ")}
 TEXT = "a large text, " * 100
 
 
@@ -32,3 +34,42 @@ def test_a_large_body_can_be_had_at_the_target(
         assert found.body == TEXT
     assert len(list(of_source.list())) == 1
     assert len(list(of_target.list())) == has_store
+
+
+def test_a_body_that_is_gone_is_a_dead_letter_and_the_others_go_on(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-7: nothing went on because of one."""
+    store = CountedStore()
+    here = world.factory(large_bodies=store, large_body_bytes=500, address_settings=SETTINGS)
+    with here.create_context() as sender, elsewhere.factory().create_context() as receiver:
+        for body in ("before", TEXT, "behind"):
+            sender.create_producer().send(IN, body, unit_of_order="joe")
+        store.remove(next(iter(store.bodies)))
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(elsewhere.factory(), OUT))
+        consumer = receiver.create_consumer(OUT)
+        found = [consumer.receive(SOON_S) for _ in range(2)]
+        assert [each.body for each in found if each is not None] == ["before", "behind"], bridge.health()
+        assert bridge.statistics().refused == 1
+        assert len(list(sender.create_browser(LETTERS))) == 1
+
+
+def test_what_came_before_a_body_whose_store_is_down_goes_on(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8: it went back with it, again and again."""
+    store = CountedStore()
+    here = world.factory(large_bodies=store, large_body_bytes=500, address_settings=SETTINGS)
+    with here.create_context() as sender, elsewhere.factory().create_context() as receiver:
+        for body in ("before", TEXT):
+            sender.create_producer().send(IN, body, unit_of_order="joe")
+        store.is_down = True
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(elsewhere.factory(), OUT))
+        consumer = receiver.create_consumer(OUT)
+        assert (found := consumer.receive(SOON_S)) is not None, bridge.health()
+        assert found.body == "before"
+        wait_until(lambda: "no route" in (bridge.trouble or ""), about=repr(bridge), timeout_s=SOON_S)
+        assert (bridge.statistics().arrived, bridge.statistics().refused) == (1, 0)
+        store.is_down = False
+        assert (found := consumer.receive(SOON_S)) is not None, bridge.health()
+        assert found.body == TEXT

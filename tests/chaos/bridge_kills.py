@@ -2,11 +2,12 @@
 again and again.
 
 `python -m tests.chaos.bridge_kills [clusters|artemis] [--messages N] [--seconds S] [--brokers 1|3] [--seed N]` sends N
-numbered messages of 200 units while bridges run as processes of `jbm-kafka bridge`, and every two to five seconds one
-of the parties is killed and started again: a bridge, Artemis, and one of a cluster's three brokers. A broker that is
-alone is left alone: killed between a commit and its marks it may never end that transaction. Then it waits until all
-have arrived, and reads nothing but Kafka's topics and Artemis' queue: a message that is not there, there twice, or
-behind a later one of its unit, is a fault, of which the first are printed, and exit code 1.
+numbered messages of 200 units while bridges run as processes of `jbm-kafka bridge`, two of each into Kafka from
+elsewhere, and every two to five seconds one of the parties is killed and started again: a bridge, Artemis, and one of a
+cluster's three brokers. A broker that is alone is left alone: killed between a commit and its marks it may never end
+that transaction. Then it waits until all have arrived, and reads nothing but Kafka's topics and Artemis' queue: a
+message that is not there, there twice, or behind a later one of its unit, is a fault, of which the first are printed,
+and exit code 1.
 """
 
 from __future__ import annotations
@@ -224,15 +225,19 @@ def _kill_of_all(cluster: Cluster, node: Node) -> None:
     node.kill()
 
 
-def _bridge(folder: Path, name: str, text: str, here: str, there: str, stack: ExitStack, parties: Parties) -> None:
-    """Run one of the file's bridges as a process, with a file and a state folder of its own."""
-    file = folder / f"{name}.toml"
-    file.write_text(_HEAD.format(folder=folder, name=name, here=here, there=there) + text, encoding="utf-8")
-    file.chmod(0o600)
-    command = [sys.executable, "-m", "jbm_kafka", "bridge", str(file), "--only", name]
-    program = Program(command, folder / f"{name}.log")
-    stack.callback(program.kill)
-    parties.add(f"bridge {name}", program.kill, program.start)
+def _bridges(
+    folder: Path, names: Sequence[str], text: str, here: str, there: str, stack: ExitStack, parties: Parties
+) -> None:
+    """Run a process for each of these bridges of the file, with a file and a state folder of its own."""
+    for number, name in enumerate(names):
+        me = f"{name}-{number}"
+        file = folder / f"{me}.toml"
+        file.write_text(_HEAD.format(folder=folder, name=me, here=here, there=there) + text, encoding="utf-8")
+        file.chmod(0o600)
+        command = [sys.executable, "-m", "jbm_kafka", "bridge", str(file), "--only", name]
+        program = Program(command, folder / f"{me}.log")
+        stack.callback(program.kill)
+        parties.add(f"bridge {me}", program.kill, program.start)
 
 
 def send_paced(bootstrap: str, count: int, seconds: float) -> None:
@@ -260,8 +265,7 @@ def across_clusters(folder: Path, *, count: int, seconds: float, brokers: int, s
             for topic in topics:
                 create_topic(bootstrap, topic, partitions=4, config={"retention.ms": "-1"})
         send_paced(here, count, seconds)
-        for name in ("within", "across"):
-            _bridge(folder, name, CLUSTERS_FILE, here, there, stack, parties)
+        _bridges(folder, ("within", "across", "across"), CLUSTERS_FILE, here, there, stack, parties)
         parties.kill_until(threading.Event(), seconds)
         print(f"killed: {parties.kills}", flush=True)
         over = time.monotonic()
@@ -281,8 +285,7 @@ def over_artemis(folder: Path, *, count: int, seconds: float, brokers: int, seed
         parties.add("Artemis", server.kill, server.start)
         bootstrap = stack.enter_context(_kafka(brokers, folder / "kafka", parties, "broker"))
         create_topic(bootstrap, MID, partitions=4)
-        for name in ("arriving", "leaving"):
-            _bridge(folder, name, ARTEMIS_FILE, bootstrap, server.url, stack, parties)
+        _bridges(folder, ("arriving", "arriving", "leaving"), ARTEMIS_FILE, bootstrap, server.url, stack, parties)
         side = ArtemisSide(server.port)
         sender = threading.Thread(target=side.send_all, args=(range(count), failed), daemon=True)
         sender.start()

@@ -48,7 +48,7 @@ def test_what_waits_for_a_bridge_and_what_it_has_recorded(
             session.create_producer(Topic("prices")).send(text)
         looking.look_anew()
         assert [row["recorded"] for row in looking.json("/bridges")["bridges"]] == [None] * 4
-        with closing(provider_of(connection).fenced_sends("in")) as bridge:  # type: ignore[attr-defined]
+        with closing(provider_of(connection).fenced_sends("in", "a process")) as bridge:  # type: ignore[attr-defined]
             bridge.take_over()
             bridge.commit((), {batch_key(1): batch_value([b"12 bytes, as", b"each mark is"])})
             looking.console.changed()

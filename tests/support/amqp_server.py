@@ -16,10 +16,14 @@ from jbm_kafka.providers import in_memory
 
 @contextmanager
 def amqp_server(
-    world: str, address_settings: Mapping[str, AddressSettings] | None = None, access: Access = OPEN
+    world: str,
+    address_settings: Mapping[str, AddressSettings] | None = None,
+    access: Access = OPEN,
+    message_bytes: int = 64 * 2**20,
 ) -> Iterator[str]:
     """Its URL."""
     config = SidecarConfig(address_settings=address_settings or {})
-    settings = ServerSettings([Listener(port=0)], access, Limits(topics_made_per_hour=100_000), drain_s=0.0)
+    limits = Limits(topics_made_per_hour=100_000, message_bytes=message_bytes)
+    settings = ServerSettings([Listener(port=0)], access, limits, drain_s=0.0)
     with Server(settings, lambda: in_memory.connect(Installation(world, {}, None, config))) as made:
         yield f"amqp://127.0.0.1:{made.ports[0]}"

@@ -96,7 +96,7 @@ class LargeBodies:
         try:
             reference = read_reference(headers)
         except ValueError as fault:
-            raise LargeBodyError(f"where the body is cannot be read: {fault}") from None
+            raise LargeBodyError(f"where the body is cannot be read: {fault}", is_gone=True) from None
         name = reference.name
         try:
             body = self.store.get(name)
@@ -106,13 +106,16 @@ class LargeBodies:
             ) from error
         if body is None:
             raise LargeBodyError(
-                f"the body {name} is not in {self!r}: it was removed, or was kept in another store", body_name=name
+                f"the body {name} is not in {self!r}: it was removed, or was kept in another store",
+                body_name=name,
+                is_gone=True,
             )
         if len(body) != reference.size_bytes or digest_of(body) != reference.digest:
             raise LargeBodyError(
                 f"the body {name} in {self!r} is not the one that was sent: it has {len(body)} bytes and "
                 f"{digest_of(body)[:19]}…, sent were {reference.size_bytes} and {reference.digest[:19]}…",
                 body_name=name,
+                is_gone=True,
             )
         return body
 

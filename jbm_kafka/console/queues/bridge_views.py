@@ -42,8 +42,8 @@ class BridgeRow(BaseModel):
     receivers: int | None = None
     """Processes that receive from the source: those that run the bridge, and others."""
     recorded: int | None = None
-    """Messages that it has brought here and that may come again, which it would know; None: it brings none here, or has
-    never run."""
+    """Messages that it has brought here and that may come again, which it would know; None: it brings none here, or it
+    does not run and knows of none."""
 
 
 class BridgesPage(BaseModel):

@@ -91,13 +91,18 @@ class ConsumerInbox:
         self.link.notices.tell_trouble(session.connection.notify_exception)
         self._strategy = strategy
         self._codecs = session.connection.defaults.codecs
-        self._bodies = session.connection.defaults.large_bodies
+        self._bodies: BodyReader | None = session.connection.defaults.large_bodies
         self._ahead: tuple[Delivery, FetchedBody] | None = None
         """A large body that was fetched for a message about to be presented."""
         self._monotonic_ms = session.connection.provider.clock.monotonic_ms
         self._credit = Credit(prefetch)
         self.has_logged_full = False
         """The log has its first wait for an application that holds the whole prefetch."""
+
+    def leave_bodies_unread(self) -> None:
+        """Have messages come with any body: a bridge looks at their records alone, and must not wait for a store of
+        large bodies here, where a failure is the message's."""
+        self._codecs, self._bodies = None, FetchedBody(b"")
 
     @property
     def is_over(self) -> bool:
