@@ -29,8 +29,8 @@ _StopOfSpark: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__
 _KNOWN = (
     (
         r"data may have been (lost|missed)|OffsetOutOfRangeException",
-        "messages that were not read yet are gone (retention, or the topic was made anew): to go on without them, "
-        "begin with a new checkpoint, and with `starting` where there are some",
+        "messages that were not read yet are gone (retention, or the topic was made anew): start a job again; a "
+        "streaming query goes on without them with a new checkpoint, and with `starting` where there are some",
     ),
     (
         r"UnknownTopicOrPartitionException|UnknownTopicIdException",

@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 import threading
 import time
 from contextlib import suppress
@@ -231,6 +232,27 @@ def test_a_batch_that_is_missing_is_told_and_nothing_goes_on(
     (first / "_manifest.json").unlink()
     with pytest.raises(ArchiveError, match="has no manifest that can be read"):
         read_archive(spark, tmp_path)
+
+
+def test_an_archive_that_was_emptied_does_not_begin_anew(
+    spark: SparkSession, topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SPARK-21: it archived what Kafka had yet, and said nothing of what both had lost."""
+    topic = topics.create()
+    topics.write(topic, [Record(value=b"%d" % number) for number in range(10)])
+    archive(spark, topics, topic, tmp_path)
+    for future in admin_client(topics.bootstrap).delete_records([TopicPartition(topic, 0, 10)]).values():
+        future.result(PATIENCE_S)
+    topics.write(topic, [Record(value=b"later")])
+    shutil.rmtree(tmp_path / "messages")
+    told = "batch 0 is missing: restore what is lost, or begin another archive"
+    for use in (lambda: archive(spark, topics, topic, tmp_path), lambda: read_archive(spark, tmp_path)):
+        with pytest.raises(ArchiveError, match=told):
+            use()
+    assert main(["archive", topic, "--to", str(tmp_path), "--bootstrap", topics.bootstrap]) == 1
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert told in line
 
 
 def test_two_jobs_do_not_write_to_one_archive(topics: Topics, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
     _archive.json   which destination of which cluster it is of
     messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet, or a table, Delta's or Iceberg's
     events/         the same, of what became of the messages
-    _positions/     of a Delta or Iceberg table: how far it has come
+    _positions/     how far a Delta or Iceberg table has come; how many batches of Parquet files there are
     _staging/       what is being written; removed by the next job
 
 Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole. An object
@@ -35,6 +35,7 @@ ArchivePath: TypeAlias = "Path | HadoopPath"
 IDENTITY_FILE = "_archive.json"
 LOCK_FILE = "_archive.lock"
 STAGING = "_staging"
+POSITIONS = "_positions"
 MESSAGES, EVENTS = "messages", "events"
 PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
 FORMATS = (PARQUET, DELTA, ICEBERG)

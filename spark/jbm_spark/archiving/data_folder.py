@@ -4,19 +4,28 @@ At every moment a reader who lists the folder finds whole batches alone, and eac
 renamed into its place. Some batches make a segment. When a segment has many, a compacted one takes its place by an
 exchange of the two folders, which is one step as well. A reader that has listed the old files and not opened them yet
 fails then, and reads anew.
+
+How many batches there are is noted beside them when they are there. So who lists fewer knows that some were lost, and
+archives nothing once more in silence, nor passes over what Kafka does not have any more.
 """
 
+import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from jbm_spark.archiving.durably import sync, sync_all
+from jbm_spark.archiving.archive_folder import POSITIONS, STAGING
+from jbm_spark.archiving.durably import sync, sync_all, write_text_durably
 from jbm_spark.archiving.exchange import can_exchange, exchange
 from jbm_spark.archiving.manifest import MANIFEST_FILE, Erasure, Manifest, Span, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, staged_files
 from jbm_spark.errors import ArchiveError
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,9 @@ class DataFolder:
 
     def __init__(self, archive: Path, name: str) -> None:
         self.path = archive / name
-        self._staging = archive / "_staging"
+        self._staging = archive / STAGING
         self._staged = self._staging / name
+        self._noted = archive / POSITIONS / f"{name}.json"
 
     def segments(self) -> list[Segment]:
         """All of them, in order, as they are now.
@@ -53,6 +63,10 @@ class DataFolder:
         Raises:
             ArchiveError: a batch is missing, or its manifest.
         """
+        return _looked_twice(self._segments)
+
+    def _segments(self) -> list[Segment]:
+        noted = self._batches_noted()  # before the look, for one may be published meanwhile
         try:
             found = [_segment(path) for path in sorted(self.path.glob("segment=*"))]
         except OSError as error:
@@ -64,16 +78,44 @@ class DataFolder:
                     f"archive {self.path}: batch {expected} is missing, and {manifest.folder_name} is there: restore it"
                 )
             expected = manifest.last + 1
+        if expected < noted:
+            last = noted - 1
+            which = f"batch {last} is" if expected == last else f"batches {expected} to {last} are"
+            raise ArchiveError(f"archive {self.path}: {which} missing: restore what is lost, or begin another archive")
         return found
+
+    def _batches_noted(self) -> int:
+        """Return how many batches there were at least; 0: none was noted, as in archives of older versions."""
+        try:
+            return int(json.loads(self._noted.read_text(encoding="utf-8"))["batches"])
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise ArchiveError(
+                f"archive {self.path}: the file {self._noted} cannot be used ({error}); restore it, or remove it if no "
+                "batch is missing"
+            ) from None
 
     def manifests(self) -> list[Manifest]:
         """Return the manifests of all batches, in order; raises as `segments`."""
         return [manifest for segment in self.segments() for manifest in segment.manifests]
 
     def files(self) -> list[Path]:
-        """The folder itself; raises as `segments`."""
-        self.segments()
+        """The folder itself; raises as `segments`, and where files of a batch are missing or were added."""
+        _looked_twice(self._check_files)
         return [self.path]
+
+    def _check_files(self) -> None:
+        for segment in self._segments():
+            for manifest in segment.manifests:
+                batch, found = segment.path / manifest.folder_name, 0
+                with suppress(FileNotFoundError):
+                    found = _data_bytes(batch)
+                if found != manifest.data_bytes:
+                    raise ArchiveError(
+                        f"archive {self.path}: the files of {batch.relative_to(self.path)} have {found} bytes, and "
+                        f"{manifest.data_bytes} were written: some are missing, or others were added; restore them"
+                    )
 
     def staged(self) -> Path:
         """A place that is not there, for the files of the next batch."""
@@ -100,6 +142,8 @@ class DataFolder:
             sync(outer)
             outer.rename(self.path / name)
             sync(self.path)
+        self._noted.parent.mkdir(exist_ok=True)
+        write_text_durably(self._noted, json.dumps({"batches": number + 1}) + "\n")
         return manifest
 
     def to_compact(self) -> Fragments | None:
@@ -147,6 +191,18 @@ class DataFolder:
             raise ArchiveError(f"archive {self.path}: {error}; what was erased is still there: remove it") from None
 
 
+def _looked_twice(look: Callable[[], _Found]) -> _Found:
+    """Return what is found. A fault is told when it is found again, for folders may change places meanwhile."""
+    told = ""
+    while True:
+        try:
+            return look()
+        except ArchiveError as error:
+            if str(error) == told:
+                raise
+            told = str(error)
+
+
 def _segment(path: Path) -> Segment:
     manifests = sorted((read_manifest(batch) for batch in path.glob("batch=*")), key=lambda each: each.first)
     try:
@@ -162,4 +218,8 @@ def _tidied(staged: Path) -> int:
     for path in list(staged.rglob("*")):
         if path.is_file() and path not in data and path.name != MANIFEST_FILE:
             path.unlink()
-    return sum(path.stat().st_size for path in data)
+    return _data_bytes(staged)
+
+
+def _data_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in staged_files(folder))

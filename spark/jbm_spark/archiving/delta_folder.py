@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from jbm_spark.archiving.archive_folder import POSITIONS, STAGING
 from jbm_spark.archiving.durably import sync, sync_all
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, batch_name, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, partition_values, staged_files
@@ -33,7 +34,6 @@ except ModuleNotFoundError as error:
     ) from None
 
 LOG = "_delta_log"
-POSITIONS = "_positions"
 
 
 def check_protocol(table: DeltaTable, path: object) -> None:
@@ -63,7 +63,7 @@ class DeltaFolder:
         self, archive: Path, name: str, archive_id: str, schema_json: str | None, partition_by: Sequence[str]
     ) -> None:
         self.path = archive / name
-        self._staged = archive / "_staging" / name
+        self._staged = archive / STAGING / name
         self._positions = archive / POSITIONS / name
         self._archive_id = archive_id
         self._schema_json = schema_json

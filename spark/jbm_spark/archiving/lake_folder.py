@@ -17,12 +17,12 @@ from uuid import uuid4
 
 from pyarrow import ArrowException, parquet
 
+from jbm_spark.archiving.archive_folder import POSITIONS
 from jbm_spark.archiving.hadoop_path import FoundFile, HadoopPath
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, partition_values
 from jbm_spark.errors import ArchiveError
 
-POSITIONS = "_positions"
 _KEPT_MS = 7 * 86_400_000
 """Files that a compaction replaced stay so long after they were written, for readers of older versions."""
 _LOGS = ("_delta_log", "metadata")

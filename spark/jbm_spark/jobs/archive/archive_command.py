@@ -49,7 +49,7 @@ def archive(
     source = Queue(destination) if isinstance(destination, str) else destination
 
     def check(cluster: Cluster) -> None:
-        from jbm_spark.archiving.archive_folder import MANY, MESSAGES, archive_path, is_here, locked_archive
+        from jbm_spark.archiving.archive_folder import EVENTS, MANY, MESSAGES, archive_path, is_here, locked_archive
         from jbm_spark.archiving.archive_tables import archive_table
 
         path = archive_path(folder)
@@ -63,7 +63,8 @@ def archive(
         at = cluster_id(cluster.bootstrap, cluster.kafka)
         name = f"{MANY}:{source.text}" if isinstance(source, Pattern) else str(source)
         with locked_archive(path, destination=name, cluster_id=at, file_format=file_format) as whose:
-            archive_table(path, MESSAGES, whose)  # a folder that cannot be used is told before Spark has started
+            for table in (MESSAGES, EVENTS):  # what cannot be used is told before Spark has started
+                archive_table(path, table, whose).manifests()
 
     def tell(line: str) -> None:
         print(f"jbm-spark: {line}", file=sys.stderr, flush=True)
