@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
@@ -21,6 +21,7 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -76,9 +77,9 @@ class ReaderRegistration(ClosedAtEnd):
         if found:
             renew_readers(self._registry.log, found, [])
 
-    def renew_first(self, name: str, topic: str, positions: Mapping[int, int] | None = None) -> None:
+    def renew_first(self, name: str, topic: str, positions: Mapping[int, int] | None = None) -> Mapping[int, int]:
         """Keep all of the topic, or what is from these positions on, for a reader that was not heard of, and for others
-        what was kept, seven days more.
+        what was kept, seven days more; the positions from which on it is kept.
 
         Raises:
             KafkaClientError: as `renew`.
@@ -89,6 +90,11 @@ class ReaderRegistration(ClosedAtEnd):
         is_same = before is not None and before.topic_id == topic_id
         kept = before.positions if before is not None and is_same else positions or {}
         self.renew(name, topic, kept, topic_id=topic_id)
+        return kept
+
+    def by_topic_id(self, topics: Sequence[str]) -> Mapping[str, str]:
+        """Return those that are there, by their ids. Raises KafkaClientError."""
+        return {found.topic_id: topic for topic, found in self._admin.describe(topics).items()}
 
     def close(self) -> None:
         """Let the cluster go; what is registered stays until its lease ends."""
@@ -117,45 +123,60 @@ def register_query(
         KafkaClientError: it cannot be recorded.
     """
     registration = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    listener = _QueryReader(spark, query, registration, renewed_after_s)
-    for topic in topics:
-        registration.renew_first(f"{_name_of(query)}/{topic}", topic)
+    try:
+        kept = {topic: registration.renew_first(f"{_name_of(query)}/{topic}", topic) for topic in topics}
+        by_id = registration.by_topic_id([*kept])
+    except BaseException:
+        registration.close()
+        raise
+    listener = _QueryReader(spark, query, registration, renewed_after_s, kept, by_id)
     spark.streams.addListener(listener)
+    if not query.isActive:  # its last event may have come before there was a listener
+        listener.end(query.lastProgress)
     return listener
 
 
 class _QueryReader(StreamingQueryListener):
-    """Follows one query."""
+    """Follows one run of a query: an event of the run before may come when the next one has begun."""
 
     def __init__(
-        self, spark: SparkSession, query: StreamingQuery, registration: ReaderRegistration, renewed_after_s: float
-    ) -> None:
+        self, spark: SparkSession, query: StreamingQuery, registration: ReaderRegistration, renewed_after_s: float,
+        kept: Mapping[str, Mapping[int, int]], by_id: Mapping[str, str],
+    ) -> None:  # fmt: skip
         self._streams = spark.streams
-        self._id = str(query.id)
+        self._run = str(query.runId)
         self._name = _name_of(query)
         self._registration = registration
         self._renewed_after_s = renewed_after_s
         self._renewed_s = -renewed_after_s
-        self._latest: dict[str, Mapping[int, int]] = {}
-        """The positions behind the latest batch, by topic."""
+        self._latest = {**kept}
+        """The positions behind the latest batch, by topic; before the first one those that are registered."""
+        self._by_id = by_id
+        self._lock = threading.Lock()
+        self._has_ended = False
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  (Spark's name)
         """Nothing is known of its offsets yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A batch is committed."""
-        if str(event.progress.id) == self._id:
-            for source in event.progress.sources:
-                self._latest.update(topic_positions(source.endOffset))
-            self._renew()
+        if str(event.progress.runId) == self._run:
+            with self._lock:
+                self._note(event.progress)
+                self._renew()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """It waits for messages; its lease must not end meanwhile."""
-        if str(event.id) == self._id:
-            self._renew()
+        if str(event.runId) == self._run:
+            with self._lock:
+                self._renew()
+
+    def _note(self, progress: StreamingQueryProgress) -> None:
+        for source in progress.sources:
+            self._latest.update(topic_positions(source.endOffset, self._by_id))
 
     def _renew(self) -> None:
-        if time.monotonic() < self._renewed_s + self._renewed_after_s:
+        if self._has_ended or time.monotonic() < self._renewed_s + self._renewed_after_s:
             return
         try:
             for topic, positions in self._latest.items():
@@ -167,12 +188,22 @@ class _QueryReader(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Keep what it has not read until the lease ends, for the query may be started again."""
-        if str(event.id) == self._id:
+        if str(event.runId) == self._run:
+            self.end(None)
+
+    def end(self, latest: StreamingQueryProgress | None) -> None:
+        """Tell the registry its last position, and let go. `latest`: what Spark knows of it, where no event told."""
+        with self._lock:
+            if self._has_ended:
+                return
+            if latest is not None:
+                self._note(latest)
             self._renewed_s = -math.inf
             self._renew()
+            self._has_ended = True
             self._registration.close()
-            # Spark's thread would wait for itself.
-            threading.Thread(target=self._remove, name="jbm-reader", daemon=True).start()
+        # Spark's thread would wait for itself.
+        threading.Thread(target=self._remove, name="jbm-reader", daemon=True).start()
 
     def _remove(self) -> None:
         with suppress(PySparkException, Py4JError, OSError):  # the session has ended
@@ -184,13 +215,16 @@ def _name_of(query: StreamingQuery) -> str:
     return f"query-{name}" if name.startswith((LOAD, REPLAY)) else name
 
 
-def topic_positions(offsets: str | None) -> Mapping[str, Mapping[int, int]]:
-    """Return by topic and partition the positions that a Kafka source tells of itself; nothing for any other source."""
+def topic_positions(offsets: str | None, by_id: Mapping[str, str]) -> Mapping[str, Mapping[int, int]]:
+    """Return by topic and partition the positions that Spark's Kafka source, or ours, tells of itself; nothing for any
+    other source. Ours tells the topic's id."""
     try:
         found = json.loads(offsets or "null")
+        if isinstance(found.get("topic_id"), str):
+            found = {by_id[found["topic_id"]]: found["offsets"]}
         return {
             str(topic): {int(partition): int(position) for partition, position in positions.items()}
             for topic, positions in found.items()
         }
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return {}
