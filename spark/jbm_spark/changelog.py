@@ -3,7 +3,8 @@ offset (LOG-3).
 
 No receiver is asked and none is disturbed. The changelog is read anew by every action; where the group's offset decides
 (core/channel/start_position.py: a reset by Kafka's tools, a topic that was made anew), it was asked when the frame was
-made.
+made. A message that is parked, and deleted from the log, between an action's looks at the changelog and at the log is
+missing from that action.
 """
 
 import json
@@ -129,6 +130,8 @@ def held_of(
         **source_options(spark, ",".join(sorted(by_topic)), bootstrap, kafka, options),
         "startingOffsets": json.dumps(starting),
         "endingOffsets": "latest",
+        # What was deleted since the frame was made is settled by now, or the changelog has it.
+        "failOnDataLoss": "false",
     }
     source = message_columns(spark.read.format("kafka").options(**chosen).load())
     for group in groups:

@@ -185,7 +185,8 @@ def test_a_queue_made_anew_holds_nothing_of_the_old_one(spark: SparkSession, boo
 
 
 def test_a_frame_goes_with_the_receivers(spark: SparkSession, bootstrap: str, queue: Queue) -> None:
-    """LOG-3: a frame that was made before they worked does not show what they have acknowledged since."""
+    """LOG-3: a frame that was made before they worked does not show what they have acknowledged since; where that is
+    deleted, it failed."""
     with Admin(bootstrap) as admin:
         admin.create_queue(queue, partitions=PARTITIONS)
     send(bootstrap, queue, 40)
@@ -195,6 +196,8 @@ def test_a_frame_goes_with_the_receivers(spark: SparkSession, bootstrap: str, qu
     work(bootstrap, queue, max_delivery_attempts=1)
     with Admin(bootstrap) as admin:
         assert spark.sql("select * from seen_held").count() == admin.counts(queue).held < 30
+        assert admin.truncate(queue).deletable > 0
+        assert spark.sql("select * from seen_held").count() == admin.counts(queue).held
         create_views(spark, queue, bootstrap=bootstrap, dead_letters=f"{queue.name}-DLQ", prefix="seen_")
         letters = spark.sql("select * from seen_letters").collect()
         assert len(letters) == admin.counts(f"{queue.name}-DLQ").held > 0
