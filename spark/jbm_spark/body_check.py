@@ -9,6 +9,7 @@ from pyspark.sql import Column, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.bodies import BODY_HEADER, decode_value
+from jbm_spark.java_calls import TEXTS, called, has_class
 
 CAME_AS = "out_came_as"
 """The column of `kind_of_record`."""
@@ -39,7 +40,7 @@ def kind_of_record(keys: Column) -> Column:
 def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str], *, looks: bool) -> Column:
     """Why the value is no body of the kind, or null. Each look carries all rows to Python and back; where it `looks` at
     none, a row that needs one ends the query with NOT_LOOKED_AT."""
-    is_text = F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True))
+    is_text = F.coalesce(_is_utf8(value), F.lit(True))
     told = "the body is no UTF-8, as that of a text is: give its bytes with body_kind 'bytes'"
     of_text = F.when((kind == "text") & ~is_text, F.lit(told))
     if "body_kind" not in columns:
@@ -54,6 +55,12 @@ def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str], *, l
     from jbm_spark.arrow_batches import faults
 
     return F.coalesce(of_text, faults(body_fault, *asked))
+
+
+def _is_utf8(value: Column) -> Column:
+    if has_class(TEXTS):
+        return called(TEXTS, "areUtf8", "boolean", [value], takes_null=False)
+    return F.is_valid_utf8(value.cast("string"))
 
 
 def body_fault(kind: str | None, value: bytes | bytearray | None) -> str | None:

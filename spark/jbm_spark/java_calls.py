@@ -9,6 +9,7 @@ from pyspark.sql import Column, is_remote
 MESSAGE_COLUMNS = "jbm.spark.MessageColumns"
 AVRO_BODIES = "jbm.spark.AvroBodies"
 RECORD_HEADERS = "jbm.spark.RecordHeaders"
+TEXTS = "jbm.spark.Texts"
 
 
 def has_class(name: str) -> bool:

@@ -1,23 +1,26 @@
-"""Writes the records of a batch, each once, in the executors' own JVMs, where our classes of Java are: no Python runs.
+"""Writes records in the executors' own JVMs, where our classes of Java are: no Python runs, and no row is copied.
 
-By the rules of `record_transaction.py`, which does it everywhere else: each may go on where the other one was.
+Each once by the rules of `record_transaction.py`, which does it everywhere else: each may go on where the other one
+was. Else as Spark's own sink, by the producer that it would have. Headers go there as one value (`packed_headers`).
 """
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import BinaryType
 
 from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_spark.batch_ledger import PATIENCE_S, TRANSACTION_TIMEOUT_MS, UNBOUNDED_TIMEOUT_MS
 from jbm_spark.batch_parts import ROWS_MAX, SECONDS_MAX
 from jbm_spark.errors import OptionRefusedError
-from jbm_spark.java_calls import has_class, of_java
+from jbm_spark.java_calls import called, has_class, of_java
 from jbm_spark.record_transaction import BatchTarget
 from jbm_spark.sink_options import fixed_sink_options
 
 WRITER = "spark.jbm.writer"
 """Setting of a session: `java` or `python`; without it Java writes, where it can."""
-_TASK, _TARGET = "jbm.spark.SinkTask", "jbm.spark.BatchTarget"
+_TASK, _TARGET, _PLAIN_TASK = "jbm.spark.SinkTask", "jbm.spark.BatchTarget", "jbm.spark.PlainTask"
+_PACKED_HEADERS = "jbm.spark.PackedHeaders"
 _CLIENT = "kafka."
 _LIKE_LIBRDKAFKA = {"linger.ms": "1", "batch.size": "65536", "compression.type": "lz4", "buffer.memory": "16777216"}
 """The settings of a producer of the Python writer, but where the options say otherwise; a kept one keeps its memory,
@@ -42,8 +45,30 @@ def writes_by_java(frame: DataFrame) -> bool:
     return is_there
 
 
+def packed_headers(headers: Column) -> Column:
+    """Return headers as the bytes that they are in a record of Kafka's, for frames that Java writes."""
+    return called(_PACKED_HEADERS, "pack", "binary", [headers], takes_null=False)
+
+
+def are_packed(frame: DataFrame) -> bool:
+    """Return True if the frame's column `headers` has `packed_headers`, so that Java is to write it."""
+    return isinstance(frame.schema["headers"].dataType, BinaryType)
+
+
+def write_plainly_by_java(records: DataFrame, options: Mapping[str, str], *, max_message_bytes: int) -> None:
+    """Over partition, key, value, packed headers, in order, with the options that Spark's sink would have.
+
+    What fails raises what Spark raises for a task.
+    """
+    settings = {name[len(_CLIENT) :]: value for name, value in options.items() if name.lower().startswith(_CLIENT)}
+    for name in ("linger.ms", "batch.size"):
+        settings.setdefault(name, _LIKE_LIBRDKAFKA[name])
+    settings["batch.size"] = _batch_size(settings, max_message_bytes)
+    of_java(_PLAIN_TASK).write(records._jdf, settings, options["topic"])
+
+
 def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str, str]) -> None:
-    """Over sink, partition, key, value, headers, digest, place, in order; all rows of a task have one sink.
+    """Over sink, partition, key, value, packed headers, digest, place, in order; all rows of a task have one sink.
 
     `options` are those of Spark's sink. What fails raises what Spark raises for a task.
     """
@@ -65,9 +90,13 @@ def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str,
         "retry.backoff.ms": "2",
         "retry.backoff.max.ms": "100",
     }
-    # A topic that takes only small batches refuses a larger one, though each record in it would fit.
-    producer["batch.size"] = str(min(int(producer["batch.size"]), target.max_message_bytes))
+    producer["batch.size"] = _batch_size(producer, target.max_message_bytes)
     of_batch = of_java(_TARGET)(client, producer, ledger_topic(target.namespace), target.query_name, target.topic,
                                 target.batch, ROWS_MAX, int(SECONDS_MAX * 1000), patience_ms,
                                 UNBOUNDED_TIMEOUT_MS)  # fmt: skip
     of_java(_TASK).write(records._jdf, of_batch)
+
+
+def _batch_size(settings: Mapping[str, str], max_message_bytes: int) -> str:
+    """A topic that takes only small batches refuses a larger one, though each record in it would fit."""
+    return str(min(int(settings["batch.size"]), max_message_bytes))

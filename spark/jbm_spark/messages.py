@@ -214,7 +214,7 @@ def write_stream(
         name: what Spark and the log call the query.
         on_progress: called with Spark's progress after each batch, on a thread of Spark's;
             `progress.observedMetrics["jbm"].rows` is how many rows the batch had. A line in the log tells the same.
-        exactly_once: False writes by Spark's own sink, which takes all of Java's options and may write a batch again
+        exactly_once: False writes as Spark's own sink, which takes all of Java's options and may write a batch again
             after a failure, with the same ids, of which the first stand in the order of the unit.
         rejects: a folder for the rows that are no messages, as JSON with the reason; the others are written. A batch's
             are in `job=<query.id>/batch=<number>`. Without it such a row ends the query, at every start.

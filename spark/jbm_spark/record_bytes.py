@@ -30,8 +30,22 @@ def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
         F.lit(0).cast("bigint"),
         lambda size, found: size + _field_bytes(found["key"].cast("binary")) + _field_bytes(found["value"]),
     )
-    size = F.lit(FIXED_FIELDS_BYTES) + _field_bytes(key) + _field_bytes(value) + _number_bytes(F.size(headers))
-    return worked_out_once(size + of_headers, lambda record: F.lit(BATCH_BYTES) + _number_bytes(record) + record)
+    size = _record_bytes(key, value, _number_bytes(F.size(headers)) + of_headers)
+    return worked_out_once(size, batch_bytes_of_record)
+
+
+def packed_record_bytes(key: Column, value: Column, headers: Column) -> Column:
+    """What `batch_bytes_of_record` takes, of a record with `packed_headers`; compiled."""
+    return _record_bytes(key, value, F.length(headers))
+
+
+def batch_bytes_of_record(record: Column) -> Column:
+    """A batch with a record alone that has so many bytes behind its length, which it uses several times."""
+    return F.lit(BATCH_BYTES) + _number_bytes(record) + record
+
+
+def _record_bytes(key: Column, value: Column, headers_bytes: Column) -> Column:
+    return F.lit(FIXED_FIELDS_BYTES) + _field_bytes(key) + _field_bytes(value) + headers_bytes
 
 
 def batch_bytes_at_most(columns: AbstractSet[str]) -> Column:

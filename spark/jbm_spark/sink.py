@@ -31,11 +31,11 @@ from jbm_spark.client_properties import client_properties
 from jbm_spark.columns import kinds_are_as_they_came, worked_out_once
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
-from jbm_spark.java_writer import writes_by_java
+from jbm_spark.java_writer import are_packed, packed_headers, write_plainly_by_java, writes_by_java
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
 from jbm_spark.outgoing import header, outgoing_columns
-from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most
+from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most, batch_bytes_of_record, packed_record_bytes
 from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
 from jbm_spark.target import Target, target
@@ -91,7 +91,7 @@ class Sink:
     rejects: str | None = None
     """The folder of rows that are no messages; None: such a row ends its batch."""
     once: TransactionalSink | None = None
-    """Writes the batches of a stream, each once; None: Spark's own sink does, which may repeat them."""
+    """Writes the batches of a stream, each once; None: as Spark's own sink, which may repeat them."""
     kinds_are_as_they_came: bool = False
     """As `columns.kinds_are_as_they_came`: no body has to be looked at, nearly always."""
     _must_look: threading.Event = field(default_factory=threading.Event, init=False, repr=False, compare=False)
@@ -168,17 +168,19 @@ class Sink:
             self.once.write(routed, (*PLACED, "digest"), queue.info,
                             order=[*place, "out_row"], place=place, query=job, batch=batch.number)  # fmt: skip
             return
-        in_order = placed.repartition(min(queue.info.partitions, sparks), "partition").sortWithinPartitions(
-            "partition", *order, "out_row"
-        )
+        # Not by partition first: rows come in runs, which are merged by fewer comparisons than others are sorted by.
+        whole_order, tasks = [*order, "out_row"], min(queue.info.partitions, sparks)
 
         def save(records: DataFrame) -> None:
             self._save_placed(records.select(*PLACED), queue.info)
 
         if batch is None or queue.duplicate_window is None or "duplicate_id" not in self.columns:
-            save(in_order)
+            # By their numbers, for by hashes one task would have most of a few partitions.
+            split = placed.repartitionById(tasks, F.col("partition") % tasks)
+            save(split.sortWithinPartitions(*whole_order))
             return
         rows = slice_rows(queue.duplicate_window)
+        in_order = placed.repartition(tasks, "partition").sortWithinPartitions(*whole_order)
         in_order.persist()
         try:
             if rows_by_id(in_order) <= rows:
@@ -195,7 +197,10 @@ class Sink:
         options = {**self.options, **fixed_sink_options(
             bootstrap=self.bootstrap, topic=info.topic, max_message_bytes=info.max_message_bytes
         )}  # fmt: skip
-        records.write.format("kafka").options(**options).save()
+        if are_packed(records):
+            write_plainly_by_java(records, options, max_message_bytes=info.max_message_bytes)
+        else:
+            records.write.format("kafka").options(**options).save()
 
     def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None, looks: bool) -> DataFrame:
         """Records with their partition and their order, and why a row is none (`out_fault`), with the row itself where
@@ -221,7 +226,7 @@ class Sink:
             self._duplicate_id().alias("out_duplicate"),
             "out_fault",
             F.col("out_key").alias("key"),
-            headers.alias("headers"),
+            (packed_headers(headers) if writes_by_java(frame) else headers).alias("headers"),
             F.col("out_value").alias("value"),
             batch_bytes_at_most(self.columns).alias("out_bytes_at_most"),
             *given,
@@ -249,8 +254,6 @@ class Sink:
         behind it goes through."""
         if is_compressing(self.options):
             return records.drop("out_bytes_at_most")
-        # Most are far from the limit, and to measure each exactly would cost as much as to make it.
-        is_near = F.col("out_bytes_at_most") > info.max_message_bytes
 
         def told(size: Column) -> Column:
             text = F.concat(
@@ -261,9 +264,16 @@ class Sink:
             )  # fmt: skip
             return F.when(size > info.max_message_bytes, text)
 
-        size = batch_bytes(F.col("key"), F.col("value"), F.col("headers"))
-        too_large = F.when(is_near, worked_out_once(size, told))
-        return records.withColumn("out_fault", F.coalesce("out_fault", too_large)).drop("out_bytes_at_most")
+        key, value, headers = F.col("key"), F.col("value"), F.col("headers")
+        if are_packed(records):
+            records = records.withColumn("out_bytes", packed_record_bytes(key, value, headers))
+            too_large = told(batch_bytes_of_record(F.col("out_bytes")))
+        else:
+            # Most are far from the limit, and to measure each exactly would cost as much as to make it.
+            is_near = F.col("out_bytes_at_most") > info.max_message_bytes
+            too_large = F.when(is_near, worked_out_once(batch_bytes(key, value, headers), told))
+        fault = F.coalesce("out_fault", too_large)
+        return records.withColumn("out_fault", fault).drop("out_bytes", "out_bytes_at_most")
 
 
 def _routed_by() -> Column:

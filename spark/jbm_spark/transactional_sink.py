@@ -20,7 +20,7 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.batch_ledger import FENCE_S, PATIENCE_S, LedgerEntry, make_ledger
 from jbm_spark.errors import WriteError
-from jbm_spark.java_writer import write_by_java, writes_by_java
+from jbm_spark.java_writer import are_packed, write_by_java
 from jbm_spark.record_transaction import RESULT, BatchTarget, task_of
 from jbm_spark.topic_check import TIMEOUT_S
 from jbm_spark.unit_partition import partition_of
@@ -90,7 +90,7 @@ class TransactionalSink:
         in_order = records.sortWithinPartitions(*order)
         sorted_records = in_order.select("sink", *columns, F.xxhash64(*place).alias("place"))
         try:
-            if writes_by_java(placed):
+            if are_packed(placed):
                 write_by_java(sorted_records, target, self.options)
             else:
                 sorted_records.mapInArrow(task_of(target), RESULT).collect()

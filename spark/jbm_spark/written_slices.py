@@ -54,7 +54,7 @@ def write_slices(
             if not is_repeated:
                 # Spark may have sorted anew for the ranks, and by less.
                 slice_ = cut.where(F.col("out_slice") == each.out_slice)
-                save(slice_.sortWithinPartitions("partition", *order, "out_row"))
+                save(slice_.sortWithinPartitions(*order, "out_row"))
                 marks.add(mark)
     finally:
         cut.unpersist()

@@ -1,6 +1,7 @@
 """The writer in Java and the one in Python write the same, record the same of it, and tell the same when they cannot.
 
-Method: a query runs by each, as the setting of its session says, and the topics are compared.
+Method: a query runs by each, as the setting of its session says, and the topics are compared. What may be written again
+is compared with what Spark's own sink writes, which is its writer without Java.
 """
 
 import random
@@ -17,9 +18,9 @@ from jbm_kafka.ports import CommittedOffset
 from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer
 from jbm_spark.batch_parts import Written
-from jbm_spark.errors import OptionRefusedError, QueryError
+from jbm_spark.errors import OptionRefusedError, QueryError, WriteError
 from jbm_spark.java_writer import WRITER
-from jbm_spark.messages import message_stream, wait_until_done, write_stream
+from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
 from tests.spark.any_record import any_record
 from tests.spark.conftest import Topics
 from tests.spark.crashed_checkpoint import forget_that_the_last_batch_was_done
@@ -122,6 +123,40 @@ def test_a_batch_goes_on_behind_what_is_recorded_of_it(topics: Topics, copy: Cal
     record(Written(10, digest))
     copy(source, queue, writer, checkpoint="checkpoint")
     assert [int(each.value() or b"") for each in topics.read(queue)] == [*range(30), *range(10, 30)]
+
+
+def test_java_writes_a_frame_as_spark_s_own_sink_does(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-2, SPARK-3: odd records, byte for byte, each unit in its order and where its hash says."""
+    chance, source = random.Random(118), topics.create(3)
+    numbered = [Record(key=b"u%d" % (n % 50), value=b"number %d" % n) for n in range(5_000)]
+    topics.write(source, [*(any_record(chance) for _ in range(300)), *numbered])
+    written = []
+    for writer in WRITERS:
+        queue = topics.create(3)
+        with written_by(spark, writer):
+            write_messages(messages(spark, source, bootstrap=topics.bootstrap), queue, bootstrap=topics.bootstrap)
+        found = [(each.partition(), each.key(), each.value(), each.headers()) for each in topics.read(queue)]
+        written.append([[each[1:] for each in found if each[0] == partition] for partition in range(3)])
+    assert sum(map(len, written[0])) == len(numbered) + 300
+    assert written[0] == written[1]
+    for records in written[0]:
+        values = [value for _, value, _ in records if value is not None and value.startswith(b"number ")]
+        assert len(values) > 100
+        assert values == sorted(values, key=lambda value: int(value.split()[1]))
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_frame_s_record_that_kafka_refuses_is_told_in_one_line(
+    spark: SparkSession, topics: Topics, writer: str
+) -> None:
+    queue = topics.create(1)
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        admin.alter_config(queue, {"max.message.bytes": "200000"})
+    frame = spark.createDataFrame([(bytearray(random.Random(1).randbytes(900_000)),)], "body_bytes binary")
+    with written_by(spark, writer), pytest.raises(WriteError, match="RecordTooLarge") as told:
+        write_messages(frame, queue, bootstrap=topics.bootstrap, options={"kafka.compression.type": "gzip"})
+    assert "\n" not in str(told.value)
+    assert topics.read(queue) == []
 
 
 @pytest.mark.parametrize("writer", WRITERS)

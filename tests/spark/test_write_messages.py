@@ -21,6 +21,7 @@ from jbm_spark import record_bytes
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
+from jbm_spark.java_writer import packed_headers
 from jbm_spark.messages import messages, write_messages
 from jbm_spark.outgoing import header, outgoing_columns
 from tests.jms.test_golden_records import CASES, to_bytes
@@ -433,9 +434,11 @@ def test_a_record_is_measured_as_brokers_do(spark: SparkSession) -> None:
     rows += [(None, None, []), (None, b"v" * 2_100_000, [])]  # type: ignore[list-item]
     packed = [(key and bytearray(key), value and bytearray(value), found) for key, value, found in rows]
     frame = spark.createDataFrame(packed, "key binary, value binary, headers array<struct<key:string,value:binary>>")
-    sizes = frame.select(record_bytes.batch_bytes(F.col("key"), F.col("value"), F.col("headers")).alias("n")).collect()
+    key, value, headers = F.col("key"), F.col("value"), F.col("headers")
+    of_packed = record_bytes.packed_record_bytes(key, value, packed_headers(headers))
+    ways = [record_bytes.batch_bytes(key, value, headers), record_bytes.batch_bytes_of_record(of_packed)]
     exact = [batch_bytes(key, value, found) for key, value, found in rows]
-    assert [row.n for row in sizes] == exact
+    assert frame.select(*ways).collect() == [(size, size) for size in exact]
 
 
 @pytest.mark.parametrize("changed", ["nothing", "properties", "body", "typed properties"])

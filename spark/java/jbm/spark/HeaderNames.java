@@ -62,6 +62,7 @@ final class HeaderNames {
     int shown;
     UTF8String[] names = new UTF8String[32];
     UTF8String[] texts = new UTF8String[32];
+    private Property[] shownHere = new Property[32];
 
     /** `fields` are numbers of those of our own headers that the caller looks at. */
     HeaderNames(Map<String, Integer> fields) {
@@ -82,6 +83,7 @@ final class HeaderNames {
             expected = new Header[count];
             names = new UTF8String[count];
             texts = new UTF8String[count];
+            shownHere = new Property[count];
         }
     }
 
@@ -109,6 +111,7 @@ final class HeaderNames {
             property.isTyped = header.isTyped;
             property.isKept = false;
             names[shown] = property.name;
+            shownHere[shown] = property;
             texts[shown++] = text;
         } else if (header.isTyped || !property.isTyped) {
             property.isTyped = header.isTyped;
@@ -116,8 +119,11 @@ final class HeaderNames {
         }
     }
 
-    /** The property that the record at hand shows under the name, or null. */
-    Property shownAs(UTF8String name) {
+    /** The property that the record at hand shows under the name, or null; most often it is at that place. */
+    Property shownAs(UTF8String name, int place) {
+        if (place < shown && shownHere[place].name.equals(name)) {
+            return shownHere[place];
+        }
         Property found = properties.get(name);
         return found == null || found.record != record ? null : found;
     }
@@ -146,14 +152,5 @@ final class HeaderNames {
 
     static boolean isToldByProvider(String name) {
         return TOLD_BY_PROVIDER.contains(name);
-    }
-
-    static boolean isText(byte[] value) {
-        for (byte each : value) {
-            if (each < 0) {
-                return UTF8String.fromBytes(value).isValid();
-            }
-        }
-        return true;
     }
 }

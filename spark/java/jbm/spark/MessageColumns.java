@@ -61,7 +61,7 @@ public final class MessageColumns {
                 said = bytes == null ? null : UTF8String.fromBytes(bytes);
             } else if (header.field >= 0) {
                 ofOurs(row, header.field, bytes);
-            } else if (header.property != null && (bytes == null || HeaderNames.isText(bytes))) {
+            } else if (header.property != null && (bytes == null || Texts.areUtf8(bytes))) {
                 headerNames.show(header, bytes);
             }
         }
@@ -94,7 +94,7 @@ public final class MessageColumns {
             }
             default -> {
                 if (value != null) {
-                    row[field] = HeaderNames.isText(value) ? UTF8String.fromBytes(value) : null;
+                    row[field] = Texts.areUtf8(value) ? UTF8String.fromBytes(value) : null;
                 }
             }
         }
@@ -117,7 +117,7 @@ public final class MessageColumns {
         if (value == null) {
             return isText ? KIND_TEXT : NONE;
         }
-        if (isText && HeaderNames.isText(value)) {
+        if (isText && Texts.areUtf8(value)) {
             return KIND_TEXT;
         }
         if (value.length == 0 && NONE.equals(said)) {

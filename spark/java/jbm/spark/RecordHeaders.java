@@ -1,6 +1,7 @@
 package jbm.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +22,7 @@ public final class RecordHeaders {
     private static final int BODY = 0, CODEC = 1;
     private static final Map<String, Integer> LOOKED_AT = Map.of("JBMBody", BODY, "JBMCodec", CODEC);
     private static final byte[] NOTHING = {};
+    private static final ArrayData NO_HEADERS = new GenericArrayData(new Object[0]);
     private static final UTF8String NULL = UTF8String.fromString("jms.null.");
     /** Bytes of a header's lengths, at most. */
     private static final int LENGTHS_MOST = 10;
@@ -50,38 +52,49 @@ public final class RecordHeaders {
     private InternalRow made(ArrayData came, MapData properties, UTF8String type, boolean areTexts) {
         Object[] row = new Object[6];
         int others = read(came, row);
-        List<InternalRow> added = new ArrayList<>();
+        List<InternalRow> added = added(properties, areTexts, row);
+        row[0] = new GenericArrayData(kept(others));
+        row[1] = added.isEmpty() ? NO_HEADERS : typed(added, type, row);
+        return new GenericInternalRow(row);
+    }
+
+    /** The properties that the record does not have, and a fault of their names; the others are marked as kept. */
+    private List<InternalRow> added(MapData properties, boolean areTexts, Object[] row) {
         int count = properties == null ? 0 : properties.numElements();
+        if (count == 0) {
+            return List.of();
+        }
+        ArrayData names = properties.keyArray();
+        ArrayData texts = properties.valueArray();
+        List<InternalRow> added = List.of();
         for (int i = 0; i < count; i++) {
-            UTF8String name = properties.keyArray().getUTF8String(i);
-            UTF8String text =
-                properties.valueArray().isNullAt(i) ? null : properties.valueArray().getUTF8String(i);
-            HeaderNames.Property known = areTexts ? headerNames.shownAs(name) : null;
+            UTF8String name = names.getUTF8String(i);
+            UTF8String text = texts.isNullAt(i) ? null : texts.getUTF8String(i);
+            HeaderNames.Property known = areTexts ? headerNames.shownAs(name, i) : null;
             if (known != null && isSame(text, headerNames.texts[known.place])) {
                 known.isKept = true;
-            } else {
-                if (row[2] == null) {
-                    row[2] = fault(name.toString());
-                }
-                added.add(pair(name, text == null ? null : text.getBytes()));
+                continue;
             }
+            if (row[2] == null) {
+                row[2] = fault(name.toString());
+            }
+            if (added.isEmpty()) {
+                added = new ArrayList<>(count);
+            }
+            added.add(pair(name, text == null ? null : text.getBytes()));
         }
-        List<InternalRow> kept = new ArrayList<>(others);
+        return added;
+    }
+
+    private Object[] kept(int others) {
+        Object[] kept = new Object[others];
+        int count = 0;
         for (int i = 0; i < others; i++) {
             if (showsAs[i] == null || showsAs[i].isKept) {
-                kept.add(carried[i]);
+                kept[count++] = carried[i];
             }
         }
-        Object[] typed = typed(added, type);
-        long bytesMost = (long) row[5];
-        for (Object each : typed) {
-            InternalRow header = (InternalRow) each;
-            bytesMost += header.getUTF8String(0).numBytes() + header.getBinary(1).length + LENGTHS_MOST;
-        }
-        row[0] = new GenericArrayData(kept.toArray());
-        row[1] = new GenericArrayData(typed);
-        row[5] = bytesMost;
-        return new GenericInternalRow(row);
+        return count == others ? kept : Arrays.copyOf(kept, count);
     }
 
     /** How many headers are not ours; they are in `carried`. */
@@ -108,7 +121,7 @@ public final class RecordHeaders {
             if (header.isOwn) {
                 continue;
             }
-            boolean isShown = header.property != null && (value == null || HeaderNames.isText(value));
+            boolean isShown = header.property != null && (value == null || Texts.areUtf8(value));
             if (isShown) {
                 headerNames.show(header, value);
             }
@@ -131,16 +144,21 @@ public final class RecordHeaders {
         return HeaderNames.isPropertyName(name) ? null : UTF8String.fromString(shown(name));
     }
 
-    private static Object[] typed(List<InternalRow> added, UTF8String type) {
+    /** Their headers, in the order of the names; what they take is added to that of the row. */
+    private static ArrayData typed(List<InternalRow> added, UTF8String type, Object[] row) {
         added.sort(Comparator.comparing((InternalRow each) -> each.getUTF8String(0)));
         Object[] headers = new Object[added.size()];
+        long bytesMost = (long) row[5];
         for (int i = 0; i < headers.length; i++) {
             InternalRow each = added.get(i);
             boolean isNull = each.isNullAt(1);
             UTF8String key = UTF8String.concat(isNull ? NULL : type, each.getUTF8String(0));
-            headers[i] = pair(key, isNull ? NOTHING : each.getBinary(1));
+            byte[] value = isNull ? NOTHING : each.getBinary(1);
+            headers[i] = pair(key, value);
+            bytesMost += key.numBytes() + value.length + LENGTHS_MOST;
         }
-        return headers;
+        row[5] = bytesMost;
+        return new GenericArrayData(headers);
     }
 
     private static InternalRow pair(UTF8String key, byte[] value) {

@@ -1,18 +1,12 @@
 package jbm.spark;
 
-import java.util.Arrays;
 import java.util.Iterator;
 
-import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.header.Header;
-import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.spark.api.java.function.VoidFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
-import org.apache.spark.unsafe.types.UTF8String;
 
 import scala.Option;
 
@@ -20,17 +14,14 @@ import scala.Option;
  * Writes the records of one sink partition of a batch, in a Spark task, each once: as `record_transaction.py`, without
  * Python.
  *
- * <p>Its rows are sink, partition, key, value, headers, digest and place, in order; all rows of a task have one sink.
+ * <p>Its rows are sink, partition, key, value, packed headers, digest and place, in order; all rows of a task have one sink.
  */
 public final class SinkTask implements VoidFunction<Iterator<InternalRow>> {
     private static final long serialVersionUID = 1;
-    private static final int SINK = 0, PARTITION = 1, KEY = 2, VALUE = 3, HEADERS = 4, DIGEST = 5, PLACE = 6;
-    private static final Header[] NO_HEADERS = {};
+    private static final int SINK = 0, DIGEST = 5, PLACE = 6;
 
     private final BatchTarget target;
-    // Of a task: a producer writes the same names one behind the other, record by record.
-    private transient UTF8String[] expected;
-    private transient String[] names;
+    private transient PlacedRecords records;
 
     public SinkTask(BatchTarget target) {
         this.target = target;
@@ -51,8 +42,7 @@ public final class SinkTask implements VoidFunction<Iterator<InternalRow>> {
         if (!rows.hasNext()) {
             return;
         }
-        expected = new UTF8String[32];
-        names = new String[32];
+        records = new PlacedRecords(target.topic(), SINK + 1);
         InternalRow first = rows.next();
         int sink = first.getInt(SINK);
         SinkProducer producer = producer(target.sinkName(sink));
@@ -113,29 +103,6 @@ public final class SinkTask implements VoidFunction<Iterator<InternalRow>> {
     }
 
     private BatchParts.PlacedRow placed(InternalRow row) {
-        byte[] key = row.isNullAt(KEY) ? null : row.getBinary(KEY);
-        byte[] value = row.isNullAt(VALUE) ? null : row.getBinary(VALUE);
-        Iterable<Header> headers = Arrays.asList(row.isNullAt(HEADERS) ? NO_HEADERS : headers(row.getArray(HEADERS)));
-        var record = new ProducerRecord<>(target.topic(), row.getInt(PARTITION), key, value, headers);
-        return new BatchParts.PlacedRow(record, row.getLong(DIGEST), row.getLong(PLACE));
-    }
-
-    private Header[] headers(ArrayData pairs) {
-        int count = pairs.numElements();
-        if (count > expected.length) {
-            expected = Arrays.copyOf(expected, count);
-            names = Arrays.copyOf(names, count);
-        }
-        Header[] headers = new Header[count];
-        for (int i = 0; i < count; i++) {
-            InternalRow pair = pairs.getStruct(i, 2);
-            UTF8String key = pair.getUTF8String(0);
-            if (!key.equals(expected[i])) {
-                expected[i] = key.copy();
-                names[i] = key.toString();
-            }
-            headers[i] = new RecordHeader(names[i], pair.isNullAt(1) ? null : pair.getBinary(1));
-        }
-        return headers;
+        return new BatchParts.PlacedRow(records.of(row), row.getLong(DIGEST), row.getLong(PLACE));
     }
 }
