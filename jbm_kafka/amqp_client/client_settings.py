@@ -72,7 +72,7 @@ def checked(installation: Installation) -> ClientSettings:
         password=str(given.get("sasl.password", "")),
         mechanism=mechanism,
         tls=_context(given) if installation.is_encrypted else None,
-        has_certificate="ssl.certificate.location" in given,
+        has_certificate=bool(given.get("ssl.certificate.location")),
         message_bytes=_message_bytes(given.get(MESSAGE_BYTES_NAME, MESSAGE_BYTES)),
     )
 
@@ -103,7 +103,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 def _context(given: dict[str, object]) -> ssl.SSLContext:
     context = client_tls(_file(given, "ssl.ca.location"))
     certificate = _file(given, "ssl.certificate.location")
-    if certificate is None and (path := given.get("ssl.key.location")) is not None:
+    if certificate is None and (path := given.get("ssl.key.location")):
         raise wrong_value("ssl.key.location", path, "it is of no certificate; name that as ssl.certificate.location")
     if certificate is not None:
         password = given.get("ssl.key.password")
@@ -121,4 +121,4 @@ def _file(given: dict[str, object], name: str) -> PemFile | None:
     path = given.get(name)
     if path is not None and not isinstance(path, str):
         raise wrong_value(name, shown(path), "it is the path of a file")
-    return None if path is None else PemFile(name, path, Path(path))
+    return PemFile(name, path, Path(path)) if path else None  # Kafka's client, too, takes an empty one as not set

@@ -10,6 +10,9 @@ from pathlib import Path
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.wrong_values import shown, wrong_value
 
+_OF_ANOTHER = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+"""The last is of a key of another kind: OpenSSL has a certificate for each, as one of RSA and one of ECDSA."""
+
 
 @dataclass(frozen=True, slots=True)
 class PemFile:
@@ -88,7 +91,7 @@ def show(
     except ssl.SSLError as error:
         if asked:
             rule = f"its key has {'a' if password is None else 'another'} password; {of_password}"
-        elif error.reason == "KEY_VALUES_MISMATCH":
+        elif error.reason in _OF_ANOTHER:
             rule = f"it is not the key of {shown(certificate.written)}; name the one that belongs to it"
         elif error.reason is None:
             rule = "it has no private key in PEM form; name the file of one"

@@ -31,6 +31,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_certificates(made)
     locked = ["-in", "carol.key", "-aes256", "-passout", f"pass:{PASSWORD}", "-out", "locked.key"]
     subprocess.run(["openssl", "pkey", *locked], cwd=made, check=True, capture_output=True)
+    other = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "other_kind.key"]
+    subprocess.run(["openssl", "genpkey", *other], cwd=made, check=True, capture_output=True)
     (made / "junk").write_text("no certificate")
     (made / "folder").mkdir()
     return made
@@ -46,6 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("carol.crt", "junk", f"s.key is 'junk': {NO_KEY}"),
         ("carol.crt", None, f"s.certificate is 'carol.crt': {NO_KEY}"),
         ("carol.crt", "authority.key", "s.key is 'authority.key': it is not the key of 'carol.crt'; name the one"),
+        ("carol.crt", "other_kind.key", "s.key is 'other_kind.key': it is not the key of 'carol.crt'; name the one"),
         ("carol.crt", "locked.key", f"s.key is 'locked.key': {LOCKED}"),
         ("none", None, "none': No such file or directory; name a PEM file that can be read"),
         ("folder", None, "folder': Is a directory; name a PEM file that can be read"),
@@ -82,6 +85,13 @@ def test_a_password_opens_a_clients_key_and_another_one_is_told(files: Path) -> 
         assert str(caught.value).endswith(f"its key has {what}; give that as ssl.key.password")
         assert PASSWORD not in str(caught.value)
         assert "guessed" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ssl.ca.location", "ssl.certificate.location", "ssl.key.location"])
+def test_an_empty_setting_was_the_folder_that_a_client_of_an_amqp_server_stood_in(name: str) -> None:
+    """As a variable that is not set makes it; Kafka's client takes it as none."""
+    ConnectionFactory("amqps://a:1", kafka={name: ""})
+    ConnectionFactory("a:1", kafka={"security.protocol": "SSL", name: ""})
 
 
 CONFIGURED = """
