@@ -366,6 +366,9 @@ def test_only_the_named_hosts_are_ours_where_some_are_named(look_with: MakeLooki
     assert looking.client.get("/login", headers={"host": "evil.example"}).status_code == 421
     alive = looking.client.get("/healthz", headers={"host": "10.0.0.7:8161"})
     assert (alive.status_code, alive.text) == (200, "ok\n"), "a probe asks by the address, and ended the container"
+    for method in ("POST", "OPTIONS"):
+        told = looking.client.request(method, "/healthz", headers={"host": "evil.example"})
+        assert told.status_code == 421, "a page that refuses the method names the namespace"
 
 
 PROXIED = ConsoleSettings(users=ANN_AND_JOE, proxy=TrustedProxy("X-Remote-User", [ip_network("10.0.0.0/24")]))

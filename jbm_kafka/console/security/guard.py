@@ -103,7 +103,7 @@ class _Guarded:
         """Why it does not come in; None: it does, and its viewer is known."""
         settings = self._console.settings
         self._scope["jbm.viewer"] = Viewer("nobody", (), ())
-        if self._path == HEALTH:  # probes ask by the address
+        if self._path == HEALTH and self._scope["method"] in ("GET", "HEAD"):  # probes ask by the address
             return None
         if self._user_of is None and not door.is_our_host(settings, self._headers):
             return self._no(421, "this console is not known by that name: reach it by 127.0.0.1, or name it in `hosts`")
