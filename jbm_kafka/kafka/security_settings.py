@@ -91,7 +91,8 @@ def pair_fault(settings: Mapping[str, object]) -> tuple[str, str] | None:
     is_encrypted = str(settings.get("security.protocol", "")).upper().endswith("SSL")
     for name, others in _PAIRS.items() if is_encrypted else ():
         if settings.get(name) and not any(settings.get(other) for other in others):  # empty is as good as not set
-            return name, f"{settings[name]}: it needs {others[0]}: set that, too, or leave both out"
+            remedy = "set that, too (to the same file, if it has both), or leave both out"
+            return name, f"{settings[name]}: it needs {others[0]}: {remedy}"
     return None
 
 

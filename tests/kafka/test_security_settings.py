@@ -86,10 +86,14 @@ def test_a_certificate_without_its_key_was_taken_and_never_shown(name: str, othe
     files = {"ssl.certificate.location": str(certificates.certificate), "ssl.key.location": str(certificates.key)}
     check_client_settings({"security.protocol": "SSL", **files})
     check_client_settings({"security.protocol": "PLAINTEXT", name: files[name]})
+    both = tmp_path / "both.pem"
+    both.write_text(certificates.certificate.read_text() + certificates.key.read_text())
+    check_client_settings({"security.protocol": "SSL", name: str(both), other: str(both)})
     with pytest.raises(InvalidSettingError) as caught:
         check_client_settings({"security.protocol": "SSL", name: files[name]})
     assert str(caught.value) == (
-        f"client setting {name!r}: {files[name]}: it needs {other}: set that, too, or leave both out"
+        f"client setting {name!r}: {files[name]}: it needs {other}: set that, too (to the same file, if it has both), "
+        "or leave both out"
     )
 
 
