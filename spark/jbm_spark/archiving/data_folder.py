@@ -13,7 +13,6 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -70,7 +69,7 @@ class DataFolder:
         try:
             found = [_segment(path) for path in sorted(self.path.glob("segment=*"))]
         except OSError as error:
-            raise ArchiveError(f"archive {self.path}: {error.strerror or error}; see that it can be read") from None
+            raise self._unreadable(error) from None
         expected = 0
         for manifest in (manifest for segment in found for manifest in segment.manifests):
             if manifest.first != expected:
@@ -83,6 +82,9 @@ class DataFolder:
             which = f"batch {last} is" if expected == last else f"batches {expected} to {last} are"
             raise ArchiveError(f"archive {self.path}: {which} missing: restore what is lost, or begin another archive")
         return found
+
+    def _unreadable(self, error: OSError) -> ArchiveError:
+        return ArchiveError(f"archive {self.path}: {error.strerror or error}; see that it can be read")
 
     def _batches_noted(self) -> int:
         """Return how many batches there were at least; 0: none was noted, as in archives of older versions."""
@@ -108,9 +110,11 @@ class DataFolder:
     def _check_files(self) -> None:
         for segment in self._segments():
             for manifest in segment.manifests:
-                batch, found = segment.path / manifest.folder_name, 0
-                with suppress(FileNotFoundError):
+                batch = segment.path / manifest.folder_name
+                try:
                     found = _data_bytes(batch)
+                except OSError as error:
+                    raise self._unreadable(error) from None
                 if found != manifest.data_bytes:
                     raise ArchiveError(
                         f"archive {self.path}: the files of {batch.relative_to(self.path)} have {found} bytes, and "
