@@ -9,7 +9,7 @@ from jbm_spark.session_setting import session_setting
 
 
 class _Conf(dict[str, str]):
-    """Settings by name, as a session's."""
+    """Keeps settings by name, as a session does."""
 
     def set(self, name: str, value: str) -> None:
         self[name] = value
