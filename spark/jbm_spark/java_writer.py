@@ -58,13 +58,22 @@ def are_packed(frame: DataFrame) -> bool:
 def write_plainly_by_java(records: DataFrame, options: Mapping[str, str], *, max_message_bytes: int) -> None:
     """Over partition, key, value, packed headers, in order, with the options that Spark's sink would have.
 
-    What fails raises what Spark raises for a task.
+    What fails raises what Spark raises for a task, or as `plain_settings`.
     """
-    settings = {name[len(_CLIENT) :]: value for name, value in options.items() if name.lower().startswith(_CLIENT)}
+    settings = plain_settings(options, max_message_bytes=max_message_bytes)
+    of_java(_PLAIN_TASK).write(records._jdf, settings, options["topic"])
+
+
+def plain_settings(options: Mapping[str, str], *, max_message_bytes: int) -> Mapping[str, str]:
+    """Return the settings of the producer that writes plainly.
+
+    Raises:
+        OptionRefusedError: kafka.batch.size is no number.
+    """
+    settings = _of_client(options)
     for name in ("linger.ms", "batch.size"):
         settings.setdefault(name, _LIKE_LIBRDKAFKA[name])
-    settings["batch.size"] = _batch_size(settings, max_message_bytes)
-    of_java(_PLAIN_TASK).write(records._jdf, settings, options["topic"])
+    return {**settings, "batch.size": _batch_size(settings, max_message_bytes)}
 
 
 def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str, str]) -> None:
@@ -75,8 +84,7 @@ def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str,
     fixed = fixed_sink_options(
         bootstrap=target.bootstrap, topic=target.topic, max_message_bytes=target.max_message_bytes
     )
-    given = {name.removeprefix(_CLIENT): value for name, value in {**options, **fixed}.items()
-             if name.startswith(_CLIENT)}  # fmt: skip
+    given = _of_client({**options, **fixed})
     client = {name: value for name, value in given.items() if name not in (*_OF_PRODUCER, "delivery.timeout.ms")}
     patience_ms = int(PATIENCE_S * 1000)
     producer = {
@@ -97,6 +105,15 @@ def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str,
     of_java(_TASK).write(records._jdf, of_batch)
 
 
+def _of_client(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Kafka's client by the names that it knows: Spark takes options in any case."""
+    lower = {name.lower(): value for name, value in options.items()}
+    return {name.removeprefix(_CLIENT): value for name, value in lower.items() if name.startswith(_CLIENT)}
+
+
 def _batch_size(settings: Mapping[str, str], max_message_bytes: int) -> str:
     """A topic that takes only small batches refuses a larger one, though each record in it would fit."""
-    return str(min(int(settings["batch.size"]), max_message_bytes))
+    try:
+        return str(min(int(settings["batch.size"]), max_message_bytes))
+    except ValueError:
+        raise OptionRefusedError(f"option kafka.batch.size={settings['batch.size']}: it is a number of bytes") from None

@@ -1,17 +1,31 @@
 """A setting of a running session, for as long as one thing is planned with it."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+_LOCK = threading.Lock()
+_IN_USE: dict[tuple[int, str], tuple[int, str]] = {}
+"""By session and setting how many blocks have it so now, and how it was before the first of them."""
+
 
 @contextmanager
 def session_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Have the session so inside the block, and afterwards as it was. What runs beside it is planned so too."""
-    before = spark.conf.get(name)
-    spark.conf.set(name, value)
+    """Have the session so inside the block, and afterwards as it was, also where threads have it so side by side. What
+    runs beside it is planned so too."""
+    at = id(spark), name
+    with _LOCK:
+        count, before = _IN_USE.get(at) or (0, str(spark.conf.get(name)))
+        spark.conf.set(name, value)
+        _IN_USE[at] = count + 1, before
     try:
         yield
     finally:
-        spark.conf.set(name, str(before))
+        with _LOCK:
+            count, before = _IN_USE.pop(at)
+            if count > 1:
+                _IN_USE[at] = count - 1, before
+            else:
+                spark.conf.set(name, before)

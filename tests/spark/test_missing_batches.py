@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from jbm_spark.archiving.archive_folder import MESSAGES, POSITIONS, locked_archive
-from jbm_spark.archiving.archive_tables import archived_table
-from jbm_spark.archiving.manifest import Span
+from jbm_spark.archiving.archive_folder import DELTA, MESSAGES, PARQUET, POSITIONS, locked_archive
+from jbm_spark.archiving.archive_tables import archive_table, archived_table
+from jbm_spark.archiving.manifest import MANIFEST_FILE, Span
 from jbm_spark.archiving.table_folder import TableFolder
 from jbm_spark.errors import ArchiveError
 
@@ -74,6 +74,37 @@ def test_a_batch_whose_files_are_others_is_told_to_readers(tmp_path: Path) -> No
     lost.with_name("part-of-another.parquet").write_bytes(kept)
     with pytest.raises(ArchiveError, match="or others were added; restore them"):
         messages(tmp_path).files()
+
+
+def test_a_file_that_cannot_be_looked_at_is_told_in_a_line(tmp_path: Path) -> None:
+    """SPARK-21: on NFS a file that a compaction replaced is stale for a moment; that ended a reader with a trace."""
+    made(tmp_path, 1)
+    [file] = (tmp_path / MESSAGES).rglob("*.parquet")
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.raises(ArchiveError, match=r"Too many levels of symbolic links; see that it can be read$"):
+        messages(tmp_path).files()
+
+
+@pytest.mark.parametrize("file_format", [PARQUET, DELTA])
+def test_a_queue_may_be_named_as_a_file_is(tmp_path: Path, file_format: str) -> None:
+    """Of SPARK-16: its folder was taken for a file; a Delta table failed, and a batch had the size that a disk gives
+    folders, so that a copy on another one was refused."""
+    schema = '{"type":"struct","fields":[{"name":"offset","type":"long","nullable":true,"metadata":{}}]}'
+    with locked_archive(tmp_path, destination="queues:#", cluster_id="c", file_format=file_format) as whose:
+        table = archive_table(tmp_path, MESSAGES, whose, schema)
+        staged = table.staged() / "destination=queue%3Aorders.parquet" / "day=2026-11-30"
+        assert isinstance(staged, Path)
+        staged.mkdir(parents=True)
+        parquet.write_table(pa.table({"offset": [0]}), staged / "part-0.parquet")
+        size = (staged / "part-0.parquet").stat().st_size
+        table.publish(rows=1, spans=[Span("id", {0: 0}, {0: 1}, {}, "orders.parquet")])
+    assert [each.data_bytes for each in messages(tmp_path).manifests()] == [size]
+    assert len(messages(tmp_path).files()) == 1
+    # As older versions noted it.
+    for noted in (tmp_path / MESSAGES).rglob(MANIFEST_FILE):
+        noted.write_text(noted.read_text().replace(f'"data_bytes": {size}', f'"data_bytes": {size + 4096}'))
+    assert len(messages(tmp_path).files()) == 1
 
 
 def test_who_is_killed_before_the_batch_is_noted_goes_on(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The audit judges a plain story, given once and acknowledged once, by a short way, as it would by the long one."""
 
 import random
-from unittest import mock
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +60,8 @@ def test_a_plain_story_is_judged_as_any_other(spark: SparkSession) -> None:
         kept_from_ms={"queue:DLQ": SINCE_EVER}, moves_known_from_ms=SINCE_EVER, gone=stories,
     )  # fmt: skip
     short = verdicts(spark, inputs)
-    with mock.patch.dict(PLAIN, is_plain="false"):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(PLAIN, "is_plain", "false")
         long = verdicts(spark, inputs)
     assert short.exceptAll(long).collect() == long.exceptAll(short).collect() == []
     [seen] = short.agg(

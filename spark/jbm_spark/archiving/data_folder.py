@@ -13,12 +13,11 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from jbm_spark.archiving.archive_folder import POSITIONS, STAGING
+from jbm_spark.archiving.archive_folder import DESTINATION, POSITIONS, STAGING
 from jbm_spark.archiving.durably import sync, sync_all, write_text_durably
 from jbm_spark.archiving.exchange import can_exchange, exchange
 from jbm_spark.archiving.manifest import MANIFEST_FILE, Erasure, Manifest, Span, compacted, read_manifest
@@ -70,7 +69,7 @@ class DataFolder:
         try:
             found = [_segment(path) for path in sorted(self.path.glob("segment=*"))]
         except OSError as error:
-            raise ArchiveError(f"archive {self.path}: {error.strerror or error}; see that it can be read") from None
+            raise self._unreadable(error) from None
         expected = 0
         for manifest in (manifest for segment in found for manifest in segment.manifests):
             if manifest.first != expected:
@@ -83,6 +82,9 @@ class DataFolder:
             which = f"batch {last} is" if expected == last else f"batches {expected} to {last} are"
             raise ArchiveError(f"archive {self.path}: {which} missing: restore what is lost, or begin another archive")
         return found
+
+    def _unreadable(self, error: OSError) -> ArchiveError:
+        return ArchiveError(f"archive {self.path}: {error.strerror or error}; see that it can be read")
 
     def _batches_noted(self) -> int:
         """Return how many batches there were at least; 0: none was noted, as in archives of older versions."""
@@ -108,10 +110,12 @@ class DataFolder:
     def _check_files(self) -> None:
         for segment in self._segments():
             for manifest in segment.manifests:
-                batch, found = segment.path / manifest.folder_name, 0
-                with suppress(FileNotFoundError):
+                batch = segment.path / manifest.folder_name
+                try:
                     found = _data_bytes(batch)
-                if found != manifest.data_bytes:
+                except OSError as error:
+                    raise self._unreadable(error) from None
+                if found != manifest.data_bytes and not _may_count_folders(batch):
                     raise ArchiveError(
                         f"archive {self.path}: the files of {batch.relative_to(self.path)} have {found} bytes, and "
                         f"{manifest.data_bytes} were written: some are missing, or others were added; restore them"
@@ -219,6 +223,11 @@ def _tidied(staged: Path) -> int:
         if path.is_file() and path not in data and path.name != MANIFEST_FILE:
             path.unlink()
     return _data_bytes(staged)
+
+
+def _may_count_folders(batch: Path) -> bool:
+    """Return True if a queue's folder is named as a file is: older versions took its size for that of a file."""
+    return any(path.is_dir() for path in batch.glob(f"{DESTINATION}=*.parquet"))
 
 
 def _data_bytes(folder: Path) -> int:

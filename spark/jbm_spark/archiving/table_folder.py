@@ -79,5 +79,6 @@ def partition_values(folders: Iterable[str]) -> dict[str, str | None]:
 
 
 def staged_files(staged: Path) -> list[Path]:
-    """The data files that Spark left there."""
-    return sorted(path for path in staged.rglob("*.parquet") if not path.name.startswith((".", "_")))
+    """The data files that Spark left there; the folder of a queue may be named as one is."""
+    found = staged.rglob("*.parquet")
+    return sorted(path for path in found if not path.name.startswith((".", "_")) and not path.is_dir())

@@ -1,0 +1,20 @@
+"""The producer's settings of a frame that Java writes. No Spark is started."""
+
+import pytest
+
+from jbm_spark.errors import OptionRefusedError
+from jbm_spark.java_writer import plain_settings
+from jbm_spark.sink_options import checked_sink_options
+
+
+def test_options_count_in_any_case_as_with_spark_s_own_sink() -> None:
+    """Compression in another case was left out in silence, and a record that needs it was refused by the brokers."""
+    options = checked_sink_options({"kafka.Compression.Type": "gzip", "KAFKA.linger.ms": "5"})
+    settings = plain_settings({**options, "topic": "t"}, max_message_bytes=50_000)
+    assert settings == {"compression.type": "gzip", "linger.ms": "5", "batch.size": "50000"}
+
+
+def test_a_size_that_is_no_number_is_refused_in_a_line() -> None:
+    """It was a ValueError of Python's int()."""
+    with pytest.raises(OptionRefusedError, match=r"^option kafka.batch.size=64k: it is a number of bytes$"):
+        plain_settings({"kafka.batch.size": "64k"}, max_message_bytes=50_000)
