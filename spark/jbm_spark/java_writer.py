@@ -37,10 +37,12 @@ def writes_by_java(frame: DataFrame) -> bool:
     wanted = frame.sparkSession.conf.get(WRITER, None)
     if wanted not in (None, "java", "python"):
         raise OptionRefusedError(f"{WRITER}={wanted}: it is java or python, or left out")
-    is_there = wanted != "python" and has_class(_TASK)
+    # The newest of our classes: a jar of an earlier version, which a session may name, counts as none.
+    is_there = wanted != "python" and has_class(_PACKED_HEADERS)
     if wanted == "java" and not is_there:
         raise OptionRefusedError(
-            f"{WRITER}=java, and the session has no class {_TASK}: build it with build_session(), or leave it out"
+            f"{WRITER}=java, and the session has no class {_PACKED_HEADERS}: "
+            "build it with build_session(), or leave it out"
         )
     return is_there
 
