@@ -159,9 +159,10 @@ class TransferConnection:
         return Sending(self._io, link)
 
     def close(self) -> None:
-        """End it; what nothing was said of goes back."""
-        self._io.call(self._connection.close())
-        self._io.stop()
+        """End it; what nothing was said of goes back. Nothing happens where it was ended before."""
+        if self._io.is_alive:
+            self._io.call(self._connection.close())
+            self._io.stop()
 
     def abort(self) -> None:
         """End it without a word."""

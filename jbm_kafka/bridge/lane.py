@@ -62,7 +62,7 @@ class BridgeLane:
     def _run(self) -> None:
         backoff_s = BACKOFF_FIRST_S
         while not self._ends.is_set():
-            before = self.counts.arrived
+            before, began_ms = self.counts.arrived, self._now_ms()
             try:
                 self._work()
             except TakenOver as error:
@@ -72,7 +72,8 @@ class BridgeLane:
             except Exception as error:
                 log.exception("bridge %s: an error of ours; it begins anew", self._name)
                 self._failed(f"an error of ours: {failure_text(error)}")
-            if self.counts.arrived != before:
+            lasted_ms = self._now_ms() - began_ms  # it stood by, or there was nothing to take
+            if lasted_ms >= BACKOFF_MOST_S * 1_000 or self.counts.arrived != before:
                 backoff_s = BACKOFF_FIRST_S
             self._ends.wait(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MOST_S)

@@ -16,7 +16,8 @@ from jbm_kafka.ports.fenced_sends import FencedOff, FencedSends
 SIGN_S = 1.0
 """So often it is looked whether it is time for a sign of life."""
 PATIENCE_S = 120.0
-"""A step that takes longer hangs: joining a group, the longest wait, gives up before. Another process may work then."""
+"""A step that takes longer hangs: joining a group, the longest wait, gives up before, and a batch is bounded. Another
+process may work then."""
 
 
 class OneAtATime:

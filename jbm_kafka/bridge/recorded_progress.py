@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
@@ -22,6 +23,10 @@ from jbm_kafka.ports.fenced_sends import FencedOff, FencedSends
 from jbm_kafka.ports.record_to_send import Outgoing
 
 log = logging.getLogger(__name__)
+
+BATCH_S = 10.0
+"""So long one batch is filled, beside its last message: each may have a large body to be fetched and kept, and a step
+that takes very long counts as one that hangs (one_at_a_time.py)."""
 
 
 class RecordedProgress:
@@ -71,6 +76,7 @@ class RecordedProgress:
         """One batch, of at least one message."""
         batch = _Batch()
         message = self._source.receive(waits=True)
+        full_at_s = time.monotonic() + BATCH_S
         trouble: JMSError | None = None
         try:
             while message is not None:
@@ -80,6 +86,8 @@ class RecordedProgress:
                     trouble = error
                     break
                 if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= self._target.batch_bytes:
+                    break
+                if time.monotonic() >= full_at_s:
                     break
                 message = self._source.receive(waits=False)
             self._send(batch)

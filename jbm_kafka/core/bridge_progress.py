@@ -54,10 +54,6 @@ class BridgeProgress:
                 break
             self.confirm(list(self._left[number]))
 
-    def deleted(self) -> None:
-        """The records of those that were `over` are deleted."""
-        self._over.clear()
-
     def confirm(self, marks: Sequence[bytes]) -> None:
         """The source has settled them, and gives them to nobody any more. What was not recorded is passed over."""
         for mark in marks:

@@ -135,17 +135,22 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
     def _holder(self) -> str | None:
         try:
             self._registry.refresh()
+            if self._silent_ms() >= LEASE_MS:
+                self._registry.refresh_marked()  # an open transaction, of any bridge, may hide what it said since
         except KafkaClientError:
             self._seen = None  # nobody here has seen what it has said meanwhile
             raise
-        sign = self._registry.get(self._prefix + _OWNER)
+        is_gone = self._silent_ms() >= LEASE_MS
+        return None if is_gone or self._seen is None else _owner_of(self._seen[0]).decode(errors="replace")
+
+    def _silent_ms(self) -> int:
+        """Return for how long another owner has shown nothing new, by what was read; 0: there is none."""
+        sign, now_ms = self._registry.get(self._prefix + _OWNER), self._clock.monotonic_ms()
         if sign is None or _owner_of(sign) == self._me:
-            return None
-        now_ms = self._clock.monotonic_ms()
-        if self._seen is None or self._seen[0] != sign:
+            self._seen = None
+        elif self._seen is None or self._seen[0] != sign:
             self._seen = sign, now_ms
-        is_gone = now_ms - self._seen[1] >= LEASE_MS
-        return None if is_gone else _owner_of(sign).decode(errors="replace")
+        return 0 if self._seen is None else now_ms - self._seen[1]
 
     def take_over(self) -> Mapping[bytes, bytes]:
         """Have the name, fence whoever had it, and return its records; see FencedSends."""

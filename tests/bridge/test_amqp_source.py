@@ -104,6 +104,14 @@ def test_one_of_a_unit_is_given_until_it_has_arrived(world: MemoryWorld, server:
             assert source.receive(waits=False) is not None
 
 
+def test_a_source_that_is_closed_already_is_closed_once_more_without_an_error(world: MemoryWorld, server: str) -> None:
+    """Of BRIDGE-8: where at-most-once did not get it again, closing it the second time was told as an error of ours."""
+    ends = BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT)
+    source = AmqpSource(checked_bridge("across", *ends, guarantee="at-most-once"), LaneCounts(), accepts_first=True)
+    source.close()
+    source.close()
+
+
 def test_what_can_never_be_sent_is_the_servers_dead_letter(
     world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged
 ) -> None:

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
-from jbm_kafka.bridge.lane import CALM_MS, BridgeLane
-from jbm_kafka.bridge.pumps import Pump
+from jbm_kafka.bridge.lane import BACKOFF_MOST_S, CALM_MS, LOOK_S, BridgeLane
+from jbm_kafka.bridge.pumps import Pump, StandsBy
 from jbm_kafka.errors import ConnectionFailedError
 
 TRIES = 14
@@ -141,3 +141,29 @@ def test_it_is_said_why_it_failed_and_not_how_closing_did() -> None:
     assert lane.join(10.0)
     assert lane.trouble == "the disk of the target is full"
     assert lane.counts.failures == TRIES
+
+
+class StandsLong:
+    """Implements `Pump`: it stands by for a while, and then fails."""
+
+    def __init__(self, now_ms: list[int]) -> None:
+        self._now_ms = now_ms
+
+    def step(self) -> int:
+        if self._now_ms[0] % 60_000 == 0:
+            self._now_ms[0] += int(BACKOFF_MOST_S * 1_000)
+            raise StandsBy("another process runs it")
+        self._now_ms[0] += int(BACKOFF_MOST_S * 1_000)
+        raise ConnectionFailedError("a broker was restarted")
+
+    def close(self) -> None: ...
+
+
+def test_after_long_without_a_failure_it_is_tried_again_soon() -> None:
+    """BRIDGE-8, BRIDGE-9: one that stood by for days did not for half a minute, for it had failed at the beginning."""
+    ends, now_ms = Ends(), [0]
+    lane = BridgeLane("across", lambda _: StandsLong(now_ms), lambda: now_ms[0])
+    lane._ends = ends
+    lane.start()
+    assert lane.join(10.0)
+    assert ends.waits_s == [LOOK_S, 0.1] * (TRIES // 2)

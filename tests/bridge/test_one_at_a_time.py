@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from urllib.request import urlopen
 
@@ -21,7 +21,7 @@ from jbm_kafka.errors import JMSError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.metrics.server import MetricsServer
-from jbm_kafka.ports import AccessRefused
+from jbm_kafka.ports import AccessRefused, Outgoing
 from jbm_kafka.ports.fenced_sends import FencedOff
 from jbm_kafka.registry.fenced_transactions import LEASE_MS, SIGN_MS, FencedRecords
 from jbm_kafka.registry.registry_log import RegistryLog
@@ -147,6 +147,16 @@ class Owners:
         kafka = MemoryKafka(self._cluster)
         return FencedRecords(kafka, kafka.admin(), "across", owner, "", route=lambda _: None, clock=self.clock)
 
+    @contextmanager
+    def open_transaction(self, timeout_ms: int) -> Iterator[None]:
+        """Of another bridge, until its time is up."""
+        producer = MemoryKafka(self._cluster).transactional_producer("other", transaction_timeout_ms=timeout_ms)
+        producer.initialise(SOON_S)
+        producer.begin()
+        producer.produce(Outgoing("jbm.bridges", 0, b"other|batch|1", b"x"))
+        yield
+        producer.close()
+
     def close(self) -> None:
         """Both."""
         self.first.close()
@@ -172,6 +182,24 @@ def test_an_owner_that_shows_no_life_counts_as_gone_and_what_it_still_writes_is_
         assert again.holder() is None, "it is its own"
         assert again.take_over() == {b"batch|1": b"x"}
         again.close()
+
+
+def test_an_owner_whose_signs_another_bridges_open_transaction_hides_does_not_count_as_gone() -> None:
+    """BRIDGE-9: a process of the other bridge was killed within it, and brokers end it 10 to 20 s later."""
+    with closing(Owners()) as owners:
+        owners.first.take_over()
+        assert owners.second.holder() == "first"
+        with owners.open_transaction(timeout_ms=LEASE_MS + SIGN_MS):
+            for _ in range(LEASE_MS // SIGN_MS + 1):
+                owners.clock.advance(SIGN_MS)
+                owners.first.sign()
+            found: list[str | None] = []
+            looks = threading.Thread(target=lambda: found.append(owners.second.holder()))
+            looks.start()
+            while looks.is_alive():  # until the brokers end the other's transaction, and what was hidden is read
+                owners.clock.advance(100)
+                looks.join(0.01)
+        assert found == ["first"]
 
 
 def test_an_owner_with_nothing_to_do_shows_that_it_lives() -> None:

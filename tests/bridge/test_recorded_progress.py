@@ -7,7 +7,7 @@ from itertools import count, cycle
 import pytest
 
 from jbm_kafka import AddressSettings, Context, Queue
-from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee, recorded_progress
 from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import Outgoing, TransactionAborted
@@ -88,6 +88,33 @@ def test_nothing_is_lost_twice_or_out_of_order_when_commits_fail_on_both_sides(
     assert next(of_source) > 9
     assert sorted(bodies) == list(range(80))
     assert in_order(bodies, 5)
+
+
+def test_a_batch_that_takes_long_to_fill_goes_before_it_is_full(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BRIDGE-9: with 500 large bodies to be fetched and kept it took so long that two processes fenced each other for
+    ever, and nothing arrived.
+    """
+    monkeypatch.setattr(recorded_progress, "BATCH_S", 0.0)
+    faults = elsewhere._world.cluster.faults
+    sizes = [0]
+
+    def count_sent(record: Outgoing) -> None:
+        sizes[-1] += record.topic == OUT.name
+
+    def begin_one(producer: str, step: str) -> None:
+        if step == "begin":
+            sizes.append(0)
+
+    with world.factory().create_context() as sender, elsewhere.factory().create_context() as receiver:
+        sent(sender, range(20), units=5)
+        faults.refuse, faults.step = count_sent, begin_one
+        bridged(BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT))
+        bodies = received(receiver, 20)
+        faults.refuse = faults.step = None
+    assert sorted(bodies) == list(range(20))
+    assert max(sizes) == 1
 
 
 def test_a_target_that_takes_little_in_time_gets_less_at_a_time(

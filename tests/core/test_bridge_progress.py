@@ -31,10 +31,6 @@ def test_what_is_over_is_deleted_with_the_next_batch() -> None:
     progress.confirm([B])
     progress.add([])  # of messages that nobody could know again
     assert (progress.over, progress.next_number) == ((), 3)
-    progress.add([C])
-    progress.confirm([C])
-    progress.deleted()
-    assert progress.over == ()
 
 
 def test_batches_of_a_process_before_stay_until_they_came_again() -> None:
