@@ -28,9 +28,10 @@ IN_SHORT = ("what_a_lost_client_had_forwarded_comes_unmarked", "nothing_goes_alo
 def test_a_fault_planted_on_a_wire_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     first, world, promise = PLANTS[plant]
-    found = next(filter(None, (what_breaks(seed, world) for seed in (first, *MORE_SEEDS))), "nothing")
+    histories = (what_breaks(seed, world) for seed in (first, *MORE_SEEDS))
+    found = next((told for told in histories if told.startswith(promise)), "nothing")
     print(found.splitlines()[-1], found.splitlines()[0])
-    assert found.startswith(promise), found
+    assert found != "nothing"
 
 
 def what_breaks(seed: int, world: Mapping[str, Any]) -> str:
