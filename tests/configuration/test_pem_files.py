@@ -50,9 +50,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("carol.crt", "authority.key", "s.key is 'authority.key': it is not the key of 'carol.crt'; name the one"),
         ("carol.crt", "other_kind.key", "s.key is 'other_kind.key': it is not the key of 'carol.crt'; name the one"),
         ("carol.crt", "locked.key", f"s.key is 'locked.key': {LOCKED}"),
-        ("none", None, "none': No such file or directory; name a PEM file that can be read"),
-        ("folder", None, "folder': Is a directory; name a PEM file that can be read"),
-        ("carol.crt", "none", "none': No such file or directory; name a PEM file that can be read"),
+        ("none", None, "No such file or directory; name a PEM file that can be read"),
+        ("folder", None, "Is a directory; name a PEM file that can be read"),
+        ("carol.crt", "none", "No such file or directory; name a PEM file that can be read"),
         ("a\0b", None, "embedded null byte; name a PEM file that can be read"),
     ],
 )
