@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import CommittedOffset
 from jbm_kafka.registry.own_topics import ledger_topic
-from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, make_ledger
 from jbm_spark.batch_parts import Written
 from jbm_spark.errors import OptionRefusedError, QueryError, WriteError
 from jbm_spark.java_writer import WRITER
@@ -171,6 +172,27 @@ def test_a_record_that_kafka_refuses_is_told_in_one_line(topics: Topics, copy: C
         copy(source, queue, writer, options={"kafka.compression.type": "gzip"})
     assert "\n" not in str(told.value)
     assert topics.read(queue) == []
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_query_that_begins_does_not_wait_for_a_transaction_that_another_has_left(
+    topics: Topics, spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    """SPARK-3: a killed process held up each new query for five minutes."""
+    source, queue, namespace = topics.create(1), topics.create(1), uuid4().hex[:12]
+    topics.write(source, [Record(key=b"u", value=b"x")])
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        make_ledger(admin, namespace)
+    killed = topics.write(ledger_topic(namespace), [Record(key=b"another", value=b"{}")], transactional_id=f"{uuid4()}")
+    with written_by(spark, writer):
+        query = write_stream(identified(spark, topics, source), queue, bootstrap=topics.bootstrap, namespace=namespace,
+                             checkpoint=tmp_path / "checkpoint")  # fmt: skip
+        try:
+            assert wait_until_done(query, timeout=60)
+        finally:
+            query.stop()
+    killed.abort_transaction()
+    assert [each.value() for each in topics.read(queue)] == [b"x"]
 
 
 def test_a_producer_is_kept_from_batch_to_batch_until_another_takes_over(

@@ -11,6 +11,7 @@ import java.util.concurrent.Callable;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -19,8 +20,10 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.spark.TaskContext;
@@ -203,16 +206,27 @@ final class SinkProducer implements AutoCloseable {
                 // librdkafka sends the byte that ends a text in C, too.
                 return new LedgerEntry(found.offset(), found.metadata().replace("\0", ""));
             }
-            // By brokers' default these are ends past open transactions.
-            long end = admin.listOffsets(Map.of(ledger, OffsetSpec.latest())).partitionResult(ledger).get().offset();
-            return read(end);
+            // Behind the stable end lies a transaction of others, for ours are over. They are waited for only where we
+            // have written, too: else each that a killed process left would hold up all queries that begin.
+            long stable = end(admin, IsolationLevel.READ_COMMITTED);
+            long end = end(admin, IsolationLevel.READ_UNCOMMITTED);
+            boolean isBehind = !read(stable, end, IsolationLevel.READ_UNCOMMITTED).equals(LedgerEntry.NONE);
+            return read(0, isBehind ? end : stable, IsolationLevel.READ_COMMITTED);
         }
     }
 
-    /** From the ledger up to that position: for queries that begin, or rest for a week. */
-    private LedgerEntry read(long end) {
+    private long end(Admin admin, IsolationLevel level) throws Exception {
+        return admin.listOffsets(Map.of(ledger, OffsetSpec.latest()), new ListOffsetsOptions(level))
+            .partitionResult(ledger).get().offset();
+    }
+
+    /** Our last entry between these positions of the ledger: for queries that begin, or rest for a week. */
+    private LedgerEntry read(long begin, long end, IsolationLevel level) {
+        if (begin >= end) {
+            return LedgerEntry.NONE;
+        }
         Map<String, Object> settings = new HashMap<>(target.client());
-        settings.put("isolation.level", "read_committed");
+        settings.put("isolation.level", level.toString());
         settings.put("enable.auto.commit", "false");
         settings.put("default.api.timeout.ms", String.valueOf(target.patienceMs()));
         LedgerEntry found = LedgerEntry.NONE;
@@ -220,7 +234,11 @@ final class SinkProducer implements AutoCloseable {
         long deadlineNs = System.nanoTime() + target.ledgerPatienceMs() * 1_000_000L;
         try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.assign(List.of(ledger));
-            consumer.seekToBeginning(List.of(ledger));
+            if (begin == 0) {
+                consumer.seekToBeginning(List.of(ledger));
+            } else {
+                consumer.seek(ledger, begin);
+            }
             while (consumer.position(ledger) < end) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                     if (Arrays.equals(key, record.key())) {
