@@ -15,10 +15,12 @@ from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_end, make_ledger, retire
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
+from jbm_spark.record_transaction import BatchTarget
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
 END_S = 60
+LARGE = 66 * 2**20
 
 
 @contextmanager
@@ -81,6 +83,19 @@ def test_who_begins_does_not_wait_for_a_transaction_that_another_has_left(topics
             found.result(timeout=1)
         killed.abort_transaction()
         assert found.result(END_S)
+
+
+def test_a_message_of_any_size_that_its_topic_takes_is_written(topics: Topics) -> None:
+    """SPARK-3: one larger than the producer's queue, 64 MB, found no room there, at each start for ever. Compressed, it
+    is small."""
+    queue, name = topics.create(), f"jbm.spark.{uuid4()}-0"
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        make_ledger(admin, "")
+        admin.alter_config(queue, {"max.message.bytes": f"{LARGE}"})
+    target = BatchTarget(topics.bootstrap, {}, "", queue, LARGE, name, 0)
+    with closing(target.open(name)) as large:
+        assert large.write([Outgoing(queue, 0, b"u", bytes(LARGE - 1_000))], lambda: LedgerEntry(0)) == 1
+    assert topics.count(queue) == 2  # with the transaction's mark
 
 
 def test_of_records_of_which_kafka_refuses_one_nothing_is_written(topics: Topics) -> None:

@@ -37,11 +37,14 @@ final class SinkProducer implements AutoCloseable {
     /** In which a close may abort what is open; else the next producer of the id does, or the driver. */
     private static final Duration CLOSE = Duration.ofSeconds(2);
     private static final Duration POLL = Duration.ofMillis(200);
+    private static final String MESSAGE_ID = "JMSMessageID";
 
     private final BatchTarget target;
     private final String name;
     private final TopicPartition ledger;
     private final KafkaProducer<byte[], byte[]> producer;
+    /** A record of so many bytes may be too large by itself, so it is named. */
+    private final int large;
     private LedgerEntry last = LedgerEntry.NONE;
     private boolean isBegun;
     /** Of this transaction, the first that failed, and where it was to go. */
@@ -56,6 +59,7 @@ final class SinkProducer implements AutoCloseable {
         Map<String, Object> settings = new HashMap<>(target.client());
         settings.putAll(target.producer());
         settings.put("transactional.id", name);
+        this.large = Integer.parseInt(target.producer().get("batch.size")) / 2;
         this.producer = step("initialise",
             () -> new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer()));
         try {
@@ -126,7 +130,8 @@ final class SinkProducer implements AutoCloseable {
             step("write", () -> {
                 parts.beginPart();
                 for (ProducerRecord<byte[], byte[]> record; (record = parts.nextOfPart()) != null;) {
-                    producer.send(record, this::hear);
+                    String named = named(record);
+                    producer.send(record, (metadata, error) -> hear(metadata, error, named));
                 }
                 return null;
             });
@@ -159,7 +164,8 @@ final class SinkProducer implements AutoCloseable {
     private void commit(LedgerEntry entry) {
         step("commit", () -> {
             // The last record: from it to the commit the ledger's other readers wait.
-            producer.send(new ProducerRecord<>(ledger.topic(), ledger.partition(), key(), entry.encode()), this::hear);
+            producer.send(new ProducerRecord<>(ledger.topic(), ledger.partition(), key(), entry.encode()),
+                (metadata, error) -> hear(metadata, error, ""));
             sendOffsets(entry);
             producer.commitTransaction();
             return null;
@@ -173,9 +179,19 @@ final class SinkProducer implements AutoCloseable {
             Map.of(ledger, new OffsetAndMetadata(entry.number(), entry.note())), new ConsumerGroupMetadata(name));
     }
 
-    private void hear(RecordMetadata metadata, Exception error) {
+    /** Of most records nothing: what names one is kept until Kafka has it. */
+    private String named(ProducerRecord<byte[], byte[]> record) {
+        if (record.value() == null || record.value().length < large) {
+            return "";
+        }
+        Header id = record.headers().lastHeader(MESSAGE_ID);
+        return ", message " + (id == null ? "" : new String(id.value(), StandardCharsets.UTF_8)) + " of "
+            + record.value().length + " bytes";
+    }
+
+    private void hear(RecordMetadata metadata, Exception error, String named) {
         if (error != null && refusal == null) {
-            place = metadata == null ? null : metadata.topic() + "[" + metadata.partition() + "]";
+            place = metadata == null ? null : metadata.topic() + "[" + metadata.partition() + "]" + named;
             refusal = error;
         }
     }
