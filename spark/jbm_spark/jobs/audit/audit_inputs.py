@@ -8,11 +8,13 @@ ends that were asked first: what is deleted meanwhile is not looked at.
 Many queues are read as one is: each kind of topic by one query, and whose a row is its topic tells.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JError
 from pyroaring import BitMap
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -27,6 +29,7 @@ from jbm_kafka.ports import KafkaAdmin, LogPlace
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.own_topics import events_topic
 from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
+from jbm_spark.causes import is_gone
 from jbm_spark.changelog import latest_entries
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import no_records, records_of_topics
@@ -55,6 +58,8 @@ _PLACE = ["offset", "partition", "topic_id"]
 _SORTED_ONCE = "spark.sql.execution.useObjectHashAggregateExec", "false"
 """Lists are collected from sorted rows, which are then joined as they are: Spark would sort them three times, for its
 hash tables hold 128 lists."""
+_READS_MAX = 5
+"""So often is read what is deleted meanwhile. The next read begins where the log begins by then."""
 _BOUNDS = "queue string, topic_id string, partition int, lo bigint, hi bigint, watermark bigint"
 Ends = Mapping[str, Mapping[int, int]]
 """Positions by topic and partition."""
@@ -82,12 +87,19 @@ class AuditInputs:
     """`queue`, and `until_ms`: the latest event about messages of it that are not there any more."""
 
 
-def read_now(frame: DataFrame) -> DataFrame:
-    """Its rows as they are now, kept until nobody has the frame any more.
+def read_now(frame: Callable[[], DataFrame]) -> DataFrame:
+    """Its rows as they are now, kept until nobody has the frame any more. It is made and read once more where what it
+    was about to read is deleted meanwhile: workers do that three times a minute, and Kafka's retention does.
 
     Not `persist`, which keeps the plan too: Spark would analyse the plans of all inputs again for each query over them.
     """
-    return frame.localCheckpoint()
+    for _ in range(_READS_MAX - 1):
+        try:
+            return frame().localCheckpoint()
+        except (PySparkException, Py4JError) as error:
+            if not is_gone(error):
+                raise
+    return frame().localCheckpoint()
 
 
 @contextmanager
@@ -150,10 +162,15 @@ class AuditSource:
         oldest = {queue: row["oldest"] for queue, row in told.items()}
         letters, kept = self._letters(groups, names)
         letters, moves_known_from_ms = self._without_moved(letters)
-        bounds = self._bounds(topics, log_ids, ends, self._begins(ends), changelogs)
-        messages = self._messages(topics, log_ids, ends, bounds, changelogs)
+
+        def story_from_here() -> DataFrame:
+            begins = self._begins(ends)
+            bounds = self._bounds(topics, log_ids, ends, begins, changelogs)
+            messages = self._messages(topics, log_ids, ends, begins, bounds, changelogs)
+            return _story(messages, _fates(events, bounds), letters)
+
         with session_setting(self.spark, *_SORTED_ONCE):
-            story = read_now(_story(messages, _fates(events, bounds), letters))
+            story = read_now(story_from_here)
         # Asked behind the messages, for they are deleted meanwhile.
         there = self._there(topics, log_ids, self._positions([*ends], LogPlace.BEGIN))
         return AuditInputs(
@@ -218,11 +235,13 @@ class AuditSource:
         }
 
     def _messages(
-        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, bounds: DataFrame,
-        changelogs: "_Changelogs",
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends,
+        bounds: DataFrame, changelogs: "_Changelogs",
     ) -> DataFrame:  # fmt: skip
         """Return those that are audited, and whether they are settled."""
-        rows = message_columns(self._records(ends, self._begins(ends) if self.since_ms else None))
+        # Beside an archive, whose end is known, what is archived and deleted from now on must not be passed over.
+        is_from_there = self.since_ms or self.archive is not None
+        rows = message_columns(self._records(ends, begins if is_from_there else None))
         for topic, group in topics.items():
             if group.subscription is not None:
                 rows = rows.where(is_for(group.subscription))
@@ -321,7 +340,7 @@ class AuditSource:
             places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
             rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
         in_checkpoint = Window.partitionBy("group", "kafka.partition", "checkpoint_id")
-        told = read_now(rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint)))
+        told = read_now(lambda: rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint)))
         # Asked behind the events, for the oldest are deleted meanwhile.
         begins = self.admin.begin_positions(topic, parts) if parts else {}
         return told, sum(begins.values())
@@ -341,7 +360,7 @@ class AuditSource:
         letters = letter_columns(message_columns(self._records(ends)))
         targets = looked_up(F.col("kafka.topic"), addresses, "array<string>")
         told = read_now(
-            letters.select(
+            lambda: letters.select(
                 F.explode(targets).alias("target"),
                 "origin_destination",
                 "origin_subscription",
