@@ -23,8 +23,10 @@ from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.audit import FAULTS, AuditResult, run
-from jbm_spark.jobs.audit.audit_inputs import kept_from_ms
+from jbm_spark.jobs.audit.audit_inputs import AuditSource, kept_from_ms
+from jbm_spark.jobs.audit.audit_inputs import audited as audited_queue
 from jbm_spark.jobs.audit.audit_page import page
+from jbm_spark.jobs.audit.run_audit import audited_of
 from tests.spark.conftest import Topics
 from tests.spark.planted import SENT_MS, Planted, given, returned
 from tests.support.chaos_topics import read_committed
@@ -113,6 +115,20 @@ def test_each_planted_fault_is_found_and_nothing_else(spark: SparkSession, plant
     assert lost.command == f"jbm-kafka explain {planted.queue.name} --id ID:1 --namespace {planted.namespace}"
     assert "2 copies" in next(each.what for each in result.findings if each.fault == "dead letter twice")
     assert audited(spark, planted, since_ms=SENT_MS + 1).messages == 0
+
+
+def test_a_partition_of_more_units_than_a_task_holds_is_audited_all_the_same(
+    spark: SparkSession, planted: Planted
+) -> None:
+    """AUDIT-1: Spark sorts it then, and finds what is found in the order of the log."""
+    plant(planted)
+    where: dict[str, Any] = {"bootstrap": planted.bootstrap, "namespace": planted.namespace, "archive": None,
+                             "kafka": None}  # fmt: skip
+    with audited_queue(planted.queue, subscription=None, client_id="", **where) as (admin, group):
+        source = AuditSource(spark=spark, admin=admin, since_ms=0, options=None, **where)
+        few, many = (audited_of(source, [group], 1_000, 1_000, units_max=units) for units in (1, 1_000))
+    assert few == many
+    assert found_in(few[group.group_id]) == FOUND
 
 
 def test_what_became_of_a_queue_before_it_was_made_anew_is_no_fault_of_the_new_one(

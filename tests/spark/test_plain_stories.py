@@ -49,7 +49,7 @@ def story(chance: random.Random, offset: int) -> tuple[object, ...]:
 
 
 def verdicts(spark: SparkSession, inputs: AuditInputs) -> DataFrame:
-    return judged(inputs, SKEW_MS).drop("fates").localCheckpoint()
+    return judged(inputs, SKEW_MS).localCheckpoint()
 
 
 def test_a_plain_story_is_judged_as_any_other(spark: SparkSession) -> None:
