@@ -16,8 +16,8 @@ RECORD = (
 )
 """The columns of such records."""
 _OF_FIRST_INTERFACE = "spark.sql.sources.useV1SourceList"
-"""Sources that Spark reads in batches by its first interface, Kafka's among them: it makes Python-like rows of what
-Kafka's source has, and then rows of its own again, which costs as much as reading. Streams are read by the second."""
+"""Sources that Spark reads in batches by its first interface, Kafka's among them: there each row is made twice. By the
+second one, which streams have, it is made once."""
 
 
 def committed_records(

@@ -7,9 +7,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_spark.committed import no_records, records_of_topics
 from jbm_spark.jobs.audit.audit_checks import IN_UNIT, LETTER, NEVER, ORDER
 from jbm_spark.jobs.audit.audit_story import Bound, Known, sorted_story, story_in_order
-from jbm_spark.jobs.audit.partition_walk import Place, with_unit_order
+from jbm_spark.jobs.audit.partition_walk import Place, in_order, places_of, with_unit_order
+from tests.spark.any_record import any_record
+from tests.spark.conftest import Topics
+from tests.spark.records import Record
 
 pytestmark = pytest.mark.thorough
 TOPICS, PARTITIONS, OFFSETS = ("a", "b"), 3, 400
@@ -23,6 +27,22 @@ EVENTS = (
     "acknowledge_mode string, seq bigint"
 )
 LETTERS = f"queue string, partition int, offset bigint, letter {LETTER}"
+
+
+def test_records_in_order_are_those_of_sparks_source(spark: SparkSession, bootstrap: str, topics: Topics) -> None:
+    """AUDIT-1: each cell of records as any producer may write them, from any offset on."""
+    chance, names = random.Random(3), [topics.create() for _ in range(2)]
+    for name in names:
+        topics.write(name, [any_record(chance) for _ in range(300)] + [Record(timestamp_ms=1)])
+    begins = {names[0]: {0: 7}, names[1]: {0: 0}}
+    source = records_of_topics(spark, {name: {0: 301} for name in names}, begins, bootstrap=bootstrap)
+    found = in_order(source)
+    assert sorted(places_of(found) or []) == sorted(Place(name, 0) for name in names)
+    assert places_of(source) is None
+    assert found.schema == source.schema
+    assert sorted(map(str, found.collect())) == sorted(map(str, source.collect()))
+    assert found.count() == 301 + 294
+    assert places_of(in_order(no_records(spark))) is None
 
 
 def in_order_of_logs(frame: DataFrame) -> DataFrame:

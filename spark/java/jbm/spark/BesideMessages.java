@@ -18,9 +18,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceRDDPartition;
-import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
+import org.apache.spark.sql.kafka010.KafkaSourceRDDPartition;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -52,9 +50,7 @@ public final class BesideMessages
     public static List<List<Object>> places(Dataset<Row> messages) {
         var found = new ArrayList<List<Object>>();
         for (Partition each : messages.queryExecution().toRdd().partitions()) {
-            InputPartition read = each instanceof DataSourceRDDPartition of && of.inputPartition().isDefined()
-                ? of.inputPartition().get() : null;
-            if (!(read instanceof KafkaBatchInputPartition one)) {
+            if (!(each instanceof KafkaSourceRDDPartition one)) {
                 return null;
             }
             var place = one.offsetRange().topicPartition();

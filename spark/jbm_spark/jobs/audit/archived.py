@@ -53,7 +53,6 @@ def messages_in_archive(spark: SparkSession, folder: str, topics: Sequence[str])
             "partition",
             "offset",
             "message_id",
-            F.col("unit_of_order").alias("unit"),
             F.coalesce(F.col("key"), F.col("unit_of_order").cast("binary")).alias("key"),
             F.unix_millis(F.coalesce("kafka_timestamp", "timestamp")).alias("sent_at_ms"),
             F.coalesce(F.unix_millis("expiration"), F.lit(0)).alias("expiration_ms"),

@@ -2,7 +2,7 @@
 
 All of them are expressions over one frame, the story of each message, so that Spark plans one query and not twenty:
 
-    queue topic_id partition offset message_id unit key sent_at_ms expiration_ms delivery_ms
+    queue topic_id partition offset message_id key sent_at_ms expiration_ms delivery_ms
     is_settled   by the changelog
     fates        what became of it, in order: array of `FATE`. `seq` grows with the checkpoints of a partition. Those of
                  older versions, which do not tell the topic's id, are not `is_known`: they prove no fault, and no loss

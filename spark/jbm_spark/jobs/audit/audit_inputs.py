@@ -49,7 +49,7 @@ from jbm_spark.jobs.audit.audit_story import (
     sorted_story,
     story_in_order,
 )
-from jbm_spark.jobs.audit.partition_walk import places_of
+from jbm_spark.jobs.audit.partition_walk import in_order, places_of
 from jbm_spark.known_values import known_rows, looked_up
 from jbm_spark.letters import letter_columns
 from jbm_spark.log_positions import log_positions, whole_ends
@@ -239,7 +239,7 @@ class AuditSource:
 
     def _messages(self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends) -> DataFrame:
         """Return those that are audited, of what Kafka has: `AUDITED`."""
-        rows = message_columns(self._records(ends, self._begins(ends) if self.since_ms else None))
+        rows = message_columns(in_order(self._records(ends, self._begins(ends) if self.since_ms else None)))
         for topic, group in topics.items():
             if group.subscription is not None:
                 rows = rows.where(is_for(group.subscription))
@@ -253,7 +253,6 @@ class AuditSource:
                 "kafka.offset",
                 "kafka.partition",
                 "message_id",
-                F.col("unit_of_order").alias("unit"),
                 "kafka.key",
                 F.unix_millis("kafka.timestamp").alias("sent_at_ms"),
                 F.coalesce(F.unix_millis("expiration"), F.lit(0)).alias("expiration_ms"),

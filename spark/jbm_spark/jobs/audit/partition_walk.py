@@ -12,9 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_spark.java_calls import has_class, of_java
 from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
 
-_BESIDE, _UNIT_ORDER = "jbm.spark.BesideMessages", "jbm.spark.UnitOrder"
-BESIDE = f"first bigint, last bigint, fate {FATE}, letter {LETTER}, mark boolean"
-"""What is known of the messages from one offset to another: one of the three."""
+_RECORDS, _BESIDE, _UNIT_ORDER = "jbm.spark.KafkaRecords", "jbm.spark.BesideMessages", "jbm.spark.UnitOrder"
+_GREATEST, _AT = "_greatest", "_at"
 
 
 class Place(NamedTuple):
@@ -24,9 +23,18 @@ class Place(NamedTuple):
     partition: int
 
 
+def in_order(records: DataFrame) -> DataFrame:
+    """Return records of `records_of_topics`, where Java is there, as `places_of` knows them, up to the ends of now.
+
+    They are the same by the same consumers, but Spark copies each record, though most is not looked at.
+    """
+    found = of_java(_RECORDS).of(records._jdf) if has_class(_RECORDS) else None
+    return records if found is None else DataFrame(found, records.sparkSession)
+
+
 def places_of(messages: DataFrame) -> list[Place] | None:
-    """Return one partition of Kafka's for each of the frame's, or None where they are others, or Java is not there."""
-    if not has_class(_UNIT_ORDER):
+    """Return one partition of Kafka's for each of the frame's, or None where it was not made of records `in_order`."""
+    if not has_class(_BESIDE):
         return None
     found = of_java(_BESIDE).places(messages._jdf)
     return None if found is None else [Place(topic, part) for topic, part in found]
@@ -36,8 +44,9 @@ def with_known(messages: DataFrame, beside: DataFrame, topics: Mapping[str, tupl
     """Return the messages with `queue` and `topic_id` of their topics, `is_settled`, `fates` in order, and `letters`.
 
     Args:
-        messages: of `places_of`; topic and offset are its first columns.
-        beside: columns and types are `BESIDE`; it has the partitions of the messages, sorted by `first`.
+        messages: topic and offset are its first columns.
+        beside: `first` and `last`, the offsets that it is about, and of `fate`, `letter` and `mark` (that settles them,
+            or excepts them) one; partition by partition as the messages, sorted by `first`.
     """
     schema = _wider(messages, {"queue": "string", "topic_id": "string", "is_settled": "boolean",
                                "fates": f"array<{FATE}>", "letters": f"array<{LETTER}>"})  # fmt: skip
@@ -62,9 +71,6 @@ def with_unit_order(stories: DataFrame, values: Sequence[str], units_max: int) -
         )
         for value in values
     })  # fmt: skip
-
-
-_GREATEST, _AT = "_greatest", "_at"
 
 
 def _wider(frame: DataFrame, columns: Mapping[str, str]) -> object:

@@ -190,10 +190,13 @@ def _results(
     """None: a partition has too many units for a task."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    from jbm_spark.columns import unit_name
+
     told = [f"fault_{number}" for number in range(len(FAULTS))]
     unproven = [f"unproven_{number}" for number in range(len(UNPROVEN))]
     # One row for all messages of a queue in which nothing was found, and one for each of the others.
-    finding = F.struct("topic_id", "partition", "offset", "message_id", "unit", *told)
+    unit = unit_name(F.col("key")).alias("unit")
+    finding = F.struct("topic_id", "partition", "offset", "message_id", unit, *told)
     rows = judged_rows.groupBy(
         "queue", F.when(F.coalesce(*told).isNotNull(), finding).alias("finding")
     ).agg(
@@ -277,7 +280,7 @@ def judged(
         )
 
     in_unit = [F.expr(sql).alias(name) for name, sql in IN_UNIT.items()]
-    about = ["queue", "topic_id", "partition", "message_id", "unit", "fates_count", *also]
+    about = ["queue", "topic_id", "partition", "message_id", "fates_count", *also]
     others = [fault(name, "not is_plain") for name in FAULTS if name != OF_ORDER]
     unproven = [F.expr(f"not is_plain and ({sql.format(**values)})").alias(f"unproven_{number}")
                 for number, sql in enumerate(UNPROVEN.values())]  # fmt: skip
@@ -289,7 +292,7 @@ def judged(
         frame = frame.withColumns({"is_told": F.lit(True), **{name: F.expr(sql) for name, sql in ORDER.items()}})
     numbered = [f"unproven_{number}" for number in range(len(UNPROVEN))]
     return frame.select(
-        "offset", *about, "is_told", *numbered,
+        "offset", "key", *about, "is_told", *numbered,
         *(fault(name, "true") if name == OF_ORDER else f"fault_{number}" for number, name in enumerate(FAULTS)),
     )  # fmt: skip
 
