@@ -8,12 +8,16 @@ from pyspark.sql import DataFrame, SparkSession
 from jbm_spark.known_values import known_rows
 from jbm_spark.messages import source_options
 from jbm_spark.options import Position, ending_options, starting_options
+from jbm_spark.session_setting import session_setting
 
 RECORD = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "
     "headers array<struct<key: string, value: binary>>"
 )
 """The columns of such records."""
+_OF_FIRST_INTERFACE = "spark.sql.sources.useV1SourceList"
+"""Sources that Spark reads in batches by its first interface, Kafka's among them: there each row is made twice. By the
+second one, which streams have, it is made once."""
 
 
 def committed_records(
@@ -70,7 +74,9 @@ def records_of_topics(
     if begins is not None:
         froms = {topic: {part: begins[topic][part] for part in parts} for topic, parts in wanted.items()}
         chosen["startingOffsets"] = json.dumps(froms)
-    return spark.read.format("kafka").options(**chosen).load()
+    older = [each for each in str(spark.conf.get(_OF_FIRST_INTERFACE)).split(",") if each.strip() != "kafka"]
+    with session_setting(spark, _OF_FIRST_INTERFACE, ",".join(older)):
+        return spark.read.format("kafka").options(**chosen).load()
 
 
 def no_records(spark: SparkSession) -> DataFrame:

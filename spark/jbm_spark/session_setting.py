@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
 
 _LOCK = threading.Lock()
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_FEW = 5_000
 _IN_USE: dict[tuple[int, str], tuple[int, str]] = {}
 """By session and setting how many blocks have it so now, and how it was before the first of them."""
 
@@ -29,3 +31,13 @@ def session_setting(spark: SparkSession, name: str, value: str) -> Iterator[None
                 _IN_USE[at] = count - 1, before
             else:
                 spark.conf.set(name, before)
+
+
+@contextmanager
+def planned_for(spark: SparkSession, records: int) -> Iterator[None]:
+    """Have what is planned inside the block interpreted where it is about few records: Spark would compile it for
+    longer than it runs."""
+    with ExitStack() as settings:
+        for name, value in _INTERPRETED.items() if records <= _FEW else ():
+            settings.enter_context(session_setting(spark, name, value))
+        yield

@@ -27,9 +27,9 @@ from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.audit import FAULTS, AuditResult, run
 from jbm_spark.jobs.audit.audit_inputs import AuditSource, kept_from_ms
-from jbm_spark.jobs.audit.audit_inputs import audited as audited_group
+from jbm_spark.jobs.audit.audit_inputs import audited as audited_queue
 from jbm_spark.jobs.audit.audit_page import page
-from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, one_line_failures, results
+from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, audited_of, one_line_failures
 from tests.spark.conftest import Topics
 from tests.spark.planted import SENT_MS, Planted, given, returned
 from tests.support.chaos_topics import read_committed
@@ -145,16 +145,30 @@ def test_an_audit_reads_again_what_is_truncated_before_it_was_read(
     each = [partial(planted.delete_messages, before) for before in range(3, 3 + cuts)]
     reach: dict[str, Any] = {"bootstrap": planted.bootstrap, "namespace": planted.namespace, "archive": None,
                              "kafka": None}  # fmt: skip
-    with audited_group(planted.queue, subscription=None, client_id="", **reach) as (admin, group):
+    with audited_queue(planted.queue, subscription=None, client_id="", **reach) as (admin, group):
         cut = cast(KafkaAdmin, CutMeanwhile(admin, each))
         source = AuditSource(spark=spark, admin=cut, since_ms=SENT_MS, options=None, **reach)
         if cuts > 1:
             with pytest.raises(SparkJobError, match="messages that were not read yet are gone"), one_line_failures():
-                source.read([group])
+                audited_of(source, [group], CLOCK_SKEW_MS, FINDINGS_MAX)
             return
-        [result] = results(source.read([group]), CLOCK_SKEW_MS, FINDINGS_MAX, planted.namespace).values()
+        [result] = audited_of(source, [group], CLOCK_SKEW_MS, FINDINGS_MAX).values()
     assert result.messages == len(UNITS) - 3
     assert found_in(result) == {each for each in FOUND if each[1] >= 3}
+
+
+def test_a_partition_of_more_units_than_a_task_holds_is_audited_all_the_same(
+    spark: SparkSession, planted: Planted
+) -> None:
+    """AUDIT-1: Spark sorts it then, and finds what is found in the order of the log."""
+    plant(planted)
+    where: dict[str, Any] = {"bootstrap": planted.bootstrap, "namespace": planted.namespace, "archive": None,
+                             "kafka": None}  # fmt: skip
+    with audited_queue(planted.queue, subscription=None, client_id="", **where) as (admin, group):
+        source = AuditSource(spark=spark, admin=admin, since_ms=0, options=None, **where)
+        few, many = (audited_of(source, [group], 1_000, 1_000, units_max=units) for units in (1, 1_000))
+    assert few == many
+    assert found_in(few[group.group_id]) == FOUND
 
 
 def test_what_became_of_a_queue_before_it_was_made_anew_is_no_fault_of_the_new_one(

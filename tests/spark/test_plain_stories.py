@@ -16,7 +16,7 @@ pytestmark = pytest.mark.thorough
 STORIES, SENT_MS, SKEW_MS = 6_000, 1_700_000_000_000, 1_000
 [PLAIN] = [step for step in STEPS if "is_plain" in step]
 STORY = (
-    "queue string, topic_id string, partition int, offset bigint, message_id string, unit string, key binary, "
+    "queue string, topic_id string, partition int, offset bigint, message_id string, key binary, "
     f"sent_at_ms bigint, expiration_ms bigint, delivery_ms bigint, is_settled boolean, fates array<{FATE}>, "
     f"letters array<{LETTER}>"
 )
@@ -42,14 +42,14 @@ def story(chance: random.Random, offset: int) -> tuple[object, ...]:
     ]
     unit = chance.choice([None, "a", "b", "c", "d"])
     return (
-        "g", "t", offset % 3, offset, f"ID:{offset}", unit, None if unit is None else unit.encode(), SENT_MS,
+        "g", "t", offset % 3, offset, f"ID:{offset}", None if unit is None else unit.encode(), SENT_MS,
         chance.choice([0] * 9 + [SENT_MS + 1]), chance.choice([0] * 9 + [SENT_MS + 20_000]), chance.random() < 0.8,
         sorted([fate(chance, seq) for seq in seqs], key=lambda each: (each[0], each[1])), letters,
     )  # fmt: skip
 
 
 def verdicts(spark: SparkSession, inputs: AuditInputs) -> DataFrame:
-    return judged(inputs, SKEW_MS).drop("fates").localCheckpoint()
+    return judged(inputs, SKEW_MS).localCheckpoint()
 
 
 def test_a_plain_story_is_judged_as_any_other(spark: SparkSession) -> None:

@@ -53,11 +53,10 @@ def messages_in_archive(spark: SparkSession, folder: str, topics: Sequence[str])
             "partition",
             "offset",
             "message_id",
-            "unit_of_order",
             F.coalesce(F.col("key"), F.col("unit_of_order").cast("binary")).alias("key"),
-            F.coalesce("kafka_timestamp", "timestamp").alias("sent_at"),
-            "expiration",
-            "delivery_time",
+            F.unix_millis(F.coalesce("kafka_timestamp", "timestamp")).alias("sent_at_ms"),
+            F.coalesce(F.unix_millis("expiration"), F.lit(0)).alias("expiration_ms"),
+            F.coalesce(F.unix_millis("delivery_time"), F.lit(0)).alias("delivery_ms"),
         )
     )
 

@@ -2,7 +2,7 @@
 
 All of them are expressions over one frame, the story of each message, so that Spark plans one query and not twenty:
 
-    queue topic_id partition offset message_id unit key sent_at_ms expiration_ms delivery_ms
+    queue topic_id partition offset message_id key sent_at_ms expiration_ms delivery_ms
     is_settled   by the changelog
     fates        what became of it, in order: array of `FATE`. `seq` grows with the checkpoints of a partition. Those of
                  older versions, which do not tell the topic's id, are not `is_known`: they prove no fault, and no loss
@@ -22,6 +22,7 @@ LETTER = "struct<target:string,topic_id:string,place:string,at_ms:bigint,has_lef
 _ENDS = "('acknowledged', 'dead-lettered', 'removed', 'expired', 'duplicate', 'moved')"
 ENDS = f"({_ENDS[1:-1]}, 'skipped')"
 """The fates after which a message comes no more."""
+_IS_END = f"f.is_known and f.fate in {_ENDS}"
 _IS_SAME_OR_LATER = """
     l.seq >= r.seq and ((l.fate = 'delivered' and l.attempt > r.attempts)
                         or (l.fate = 'returned' and l.attempts > r.attempts) or l.fate = 'acknowledged')
@@ -35,9 +36,11 @@ _DOUBLED = f"""
 STEPS: Sequence[dict[str, str]] = (
     {"one": "get(fates, 0)", "other": "get(fates, 1)"},
     {
-        # Given once, acknowledged once, and nothing else: most are so, and Spark's functions over arrays are slow.
+        # Given once and acknowledged once, or nothing at all yet: most are so, and Spark's functions over arrays are
+        # slow.
         "is_plain": """
-            size(fates) = 2 and size(letters) = 0 and delivery_ms = 0
+            size(fates) = 0 and size(letters) = 0 and not is_settled
+            or size(fates) = 2 and size(letters) = 0 and delivery_ms = 0
             and one.is_known and other.is_known
             and coalesce(one.mode not in ('PRE', 'NO'), true)
             and coalesce(other.mode not in ('PRE', 'NO'), true)
@@ -46,24 +49,33 @@ STEPS: Sequence[dict[str, str]] = (
         """,
     },
     {
-        "known": "case when not is_plain then filter(fates, f -> f.is_known) end",
-        "is_ended": f"is_plain or exists(fates, f -> f.fate in {ENDS})",
-        "is_unordered": "not is_plain and exists(fates, f -> coalesce(f.mode in ('PRE', 'NO'), false))",
-        "doubled": f"case when not is_plain then {_DOUBLED} end",
+        "fates_count": "size(fates)",
+        "plain_seq": "case when is_plain then if(one.fate = 'acknowledged', one.seq, other.seq) end",
+        "plain_given_ms": "case when is_plain then if(one.fate = 'delivered', one.at_ms, other.at_ms) end",
+        # From here on nothing looks at them, and no step copies them.
+        "others": "case when not is_plain then fates end",
     },
     {
-        "ends": f"case when not is_plain then filter(known, f -> f.fate in {_ENDS}) end",
-        "returns": "case when not is_plain then filter(known, f -> f.fate = 'returned') end",
+        "known": "filter(others, f -> f.is_known)",
+        "ends": f"filter(others, f -> {_IS_END})",
+        "first": f"get(filter(others, f -> {_IS_END}), 0)",
+        "returns": "filter(others, f -> f.is_known and f.fate = 'returned')",
+        "is_ended": f"plain_seq is not null or coalesce(exists(others, f -> f.fate in {ENDS}), false)",
+        "is_unordered": "not is_plain and exists(others, f -> coalesce(f.mode in ('PRE', 'NO'), false))",
+        "doubled": f"case when not is_plain then {_DOUBLED} end",
         "first_given_ms": """
-            case when is_plain then if(one.fate = 'delivered', one.at_ms, other.at_ms)
-                 else array_min(transform(filter(known, f -> f.fate = 'delivered'), f -> f.at_ms)) end
+            coalesce(plain_given_ms, array_min(transform(
+                filter(others, f -> f.is_known and f.fate = 'delivered'), f -> f.at_ms)))
         """,
     },
-    {"first": "case when is_plain then if(one.fate = 'acknowledged', one, other) else get(ends, 0) end"},
-    # An earlier message of the unit holds the later ones until then. What expired, or an operator took, may be passed.
     {
+        "first_seq": "coalesce(plain_seq, first.seq)",
+        "is_acknowledged": "plain_seq is not null or coalesce(first.fate = 'acknowledged', false)",
+        # An earlier message of the unit holds the later ones until then. What expired, or an operator took, may be
+        # passed.
         "held_until_seq": """
-            case when first.fate = 'acknowledged' then first.seq
+            case when plain_seq is not null then plain_seq
+                 when first.fate = 'acknowledged' then first.seq
                  when first.fate = 'dead-lettered' and first.reason <> 'operator' then first.seq
                  when is_ended or is_settled then null
                  when expiration_ms between 1 and {now_ms} then null
@@ -71,20 +83,24 @@ STEPS: Sequence[dict[str, str]] = (
         """,
     },
 )
-"""Columns that are added to the story, one step after the other."""
+"""Columns that are added to the story, one step after the other: few, for a step with functions over arrays copies the
+rows."""
 
+IN_UNIT = {"held": "if(is_unordered, null, held_until_seq)", "given": "if(is_unordered, null, first_given_ms)"}
+"""Values of a message for the later ones of its unit; null where they do not count."""
 ORDER = {
     # Each message without a unit stands for itself: in one window they would be sorted together.
-    name: f"""
-        max(struct({value}, offset)) filter (where {value} is not null and not is_unordered) over (
+    f"before_{name}": f"""
+        max(struct({name}, offset)) filter (where {name} is not null) over (
             partition by topic_id, partition, nullif(key, X''),
                          case when coalesce(length(key), 0) = 0 then offset end
             order by offset rows between unbounded preceding and 1 preceding)
     """
-    for name, value in (("passed", "held_until_seq"), ("given", "first_given_ms"))
+    for name in IN_UNIT
 }
-"""Columns that are added behind them: what came before in the message's unit. Only the fault `OF_ORDER` needs them, and
-all others are looked for before: the rows of a unit are sorted for it, and are small then."""
+"""The greatest of them that came before, and its offset: `with_unit_order` (partition_walk.py) where the messages come
+in the order of their logs. Only the fault `OF_ORDER` needs them, and all others are looked for before: the rows of a
+unit are sorted for it, and are small then."""
 OF_ORDER = "reordered"
 
 CHECKS: Mapping[str, str] = {
@@ -99,11 +115,12 @@ CHECKS: Mapping[str, str] = {
     """,
     "reordered": """
         case when is_unordered then null
-             when first.fate = 'acknowledged' and passed.held_until_seq > first.seq
-             then concat('it was acknowledged while ', partition, ':', passed.offset, ' of its unit was not finished')
-             when given.first_given_ms > first_given_ms + {skew_ms} + 10
-             then concat('it was given at ', first_given_ms, ', before ', partition, ':', given.offset,
-                         ' of its unit, at ', given.first_given_ms) end
+             when is_acknowledged and before_held.held > first_seq
+             then concat('it was acknowledged while ', partition, ':', before_held.offset,
+                         ' of its unit was not finished')
+             when before_given.given > first_given_ms + {skew_ms} + 10
+             then concat('it was given at ', first_given_ms, ', before ', partition, ':', before_given.offset,
+                         ' of its unit, at ', before_given.given) end
     """,
     "early redelivery": f"""
         coalesce(
@@ -152,16 +169,16 @@ UNPROVEN: Mapping[str, str] = {
         is_settled and not is_ended and sent_at_ms < {known_from_ms}
     """,
     "of events of older versions, which do not tell the topic's id": """
-        exists(fates, f -> not f.is_known)
+        exists(others, f -> not f.is_known)
     """,
     "acknowledged, and not recorded when they were given to whom": """
-        exists(fates, f -> f.fate = 'acknowledged') and not exists(fates, f -> f.fate = 'delivered')
+        exists(others, f -> f.fate = 'acknowledged') and not exists(others, f -> f.fate = 'delivered')
     """,
     "returned, and not recorded until when they wait under which limits": """
-        exists(fates, f -> f.fate = 'returned' and (f.due_at_ms is null or f.attempts_max is null))
+        exists(others, f -> f.fate = 'returned' and (f.due_at_ms is null or f.attempts_max is null))
     """,
     "copied to an address whose topic is gone, or has lost what it had then": """
-        exists(fates, f -> f.fate in ('dead-lettered', 'expired') and f.target is not null
+        exists(others, f -> f.fate in ('dead-lettered', 'expired') and f.target is not null
                            and coalesce({kept_from_ms} > f.at_ms - {skew_ms}, true))
     """,
     "dead letters with several copies, older than the events that tell of moves": """

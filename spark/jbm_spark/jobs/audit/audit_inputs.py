@@ -11,11 +11,12 @@ Many queues are read as one is: each kind of topic by one query, and whose a row
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from py4j.protocol import Py4JError
 from pyroaring import BitMap
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
@@ -42,25 +43,32 @@ from jbm_spark.jobs.audit.archived import (
     events_in_archive,
     messages_in_archive,
 )
-from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
+from jbm_spark.jobs.audit.audit_story import (
+    BOUND,
+    PLACE,
+    SORTED_ONCE,
+    Bound,
+    Known,
+    is_of_bound,
+    sorted_story,
+    story_in_order,
+)
+from jbm_spark.jobs.audit.partition_walk import in_order, places_of
 from jbm_spark.known_values import known_rows, looked_up
 from jbm_spark.letters import letter_columns
 from jbm_spark.log_positions import log_positions, whole_ends
-from jbm_spark.session_setting import session_setting
+from jbm_spark.session_setting import planned_for, session_setting
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
 
 SINCE_EVER = -(2**63)
 _NO_EVENTS_MS = 2**63 - 1
 _EVERY_OFFSET = 2**63 - 1
-_PLACE = ["offset", "partition", "topic_id"]
-"""In this order: Spark sorts by the first of them as by a number, and compares rows only where it is the same."""
-_SORTED_ONCE = "spark.sql.execution.useObjectHashAggregateExec", "false"
-"""Lists are collected from sorted rows, which are then joined as they are: Spark would sort them three times, for its
-hash tables hold 128 lists."""
 _READS_MAX = 5
 """So often is read what is deleted meanwhile. The next read begins where the log begins by then."""
-_BOUNDS = "queue string, topic_id string, partition int, lo bigint, hi bigint, watermark bigint"
+_OF_EVENTS = ("group", "topic_id", "partition", "offset", "last_offset", "fate", "at_ms", "attempts", "target",
+              "reason", "due_at_ms", "max_delivery_attempts", "attempt", "acknowledge_mode")  # fmt: skip
+_Read = TypeVar("_Read")
 Ends = Mapping[str, Mapping[int, int]]
 """Positions by topic and partition."""
 
@@ -83,23 +91,33 @@ class AuditInputs:
     are gone are missing."""
     moves_known_from_ms: int
     """Letters that were moved away since then are told by events."""
-    gone: DataFrame
-    """`queue`, and `until_ms`: the latest event about messages of it that are not there any more."""
+    gone: DataFrame | None
+    """`queue`, and `until_ms`: the latest event about messages of it that are not there any more. None where messages
+    are read later."""
+    is_in_order: bool = False
+    """The story comes by partitions, in the order of their logs."""
+    offsets: int = _EVERY_OFFSET
+    """It has at most so many messages."""
 
 
-def read_now(frame: Callable[[], DataFrame]) -> DataFrame:
-    """Its rows as they are now, kept until nobody has the frame any more. It is made and read once more where what it
-    was about to read is deleted meanwhile: workers do that three times a minute, and Kafka's retention does.
+def read_now(frame: DataFrame) -> DataFrame:
+    """Its rows as they are now, kept until nobody has the frame any more.
 
     Not `persist`, which keeps the plan too: Spark would analyse the plans of all inputs again for each query over them.
     """
+    return frame.localCheckpoint()
+
+
+def read_again(read: Callable[[], _Read]) -> _Read:
+    """Return what it does; it is called once more where what it was about to read is deleted meanwhile: workers do that
+    three times a minute, and Kafka's retention does."""
     for _ in range(_READS_MAX - 1):
         try:
-            return frame().localCheckpoint()
+            return read()
         except (PySparkException, Py4JError) as error:
             if not is_gone(error):
                 raise
-    return frame().localCheckpoint()
+    return read()
 
 
 @contextmanager
@@ -136,13 +154,19 @@ class AuditSource:
     kafka: Mapping[str, object] | None
     options: Mapping[str, str] | None
 
-    def read(self, groups: Sequence[ChannelGroup]) -> AuditInputs:
+    def read(self, groups: Sequence[ChannelGroup], *, is_read_once: bool = False) -> AuditInputs:
         """Everything about these queues, or about one subscription, as of now.
+
+        Args:
+            is_read_once: the story is asked for once, now, and the messages may be read then.
 
         Raises:
             SparkJobError: an open transaction keeps the events from being read; a topic is gone.
             KafkaClientError: the brokers do not answer.
         """
+        return read_again(lambda: self._read(groups, is_read_once=is_read_once))
+
+    def _read(self, groups: Sequence[ChannelGroup], *, is_read_once: bool) -> AuditInputs:
         topics = {group.topic: group for group in groups}
         described = self.admin.describe([*topics])
         gone = next((topic for topic in topics if topic not in described), None)
@@ -151,28 +175,28 @@ class AuditSource:
         log_ids = {topic: group.log_id(described[topic].topic_id) for topic, group in topics.items()}
         ends = self._positions([*topics], LogPlace.STABLE_END)
         changelogs = self._changelogs({group.group_id: group for group in groups}, log_ids)
-        events, begins = self._events([group.group_id for group in groups])
-        facts = events.groupBy("group").agg(
-            F.min("at_ms").alias("oldest"),
-            F.count_if(F.col("fate") == UNREADABLE).alias("unreadable"),
-            F.collect_set("target").alias("targets"),
-        )
-        told = {row["group"]: row for row in facts.collect()}
+        events, begins, told = self._events([group.group_id for group in groups])
         names = {name for row in told.values() for name in row["targets"]}
         oldest = {queue: row["oldest"] for queue, row in told.items()}
         letters, kept = self._letters(groups, names)
         letters, moves_known_from_ms = self._without_moved(letters)
-
-        def story_from_here() -> DataFrame:
-            begins = self._begins(ends)
-            bounds = self._bounds(topics, log_ids, ends, begins, changelogs)
-            messages = self._messages(topics, log_ids, ends, begins, bounds, changelogs)
-            return _story(messages, _fates(events, bounds), letters)
-
-        with session_setting(self.spark, *_SORTED_ONCE):
-            story = read_now(story_from_here)
-        # Asked behind the messages, for they are deleted meanwhile.
-        there = self._there(topics, log_ids, self._positions([*ends], LogPlace.BEGIN))
+        known = Known(events=events, letters=letters, watermarks=changelogs.watermarks, marks=changelogs.marks)
+        log_begins = self._begins(ends)
+        bounds = self._bounds(topics, log_ids, ends, log_begins)
+        offsets = sum(each.last - each.first + 1 for each in bounds)
+        with planned_for(self.spark, offsets):
+            messages = self._messages(topics, log_ids, ends, log_begins)
+            places = places_of(messages) if self.archive is None else None
+            if places is not None:
+                story = story_in_order(messages, places, known, bounds)
+                story = story if is_read_once else read_now(story)
+            else:
+                with session_setting(self.spark, *SORTED_ONCE):
+                    story = read_now(sorted_story(self._with_archived(messages, topics, log_ids), known, bounds))
+        without_message = None
+        if not is_read_once:
+            # Asked behind the messages, for they are deleted meanwhile.
+            without_message = _gone(events, self._there(topics, log_ids, self._positions([*ends], LogPlace.BEGIN)))
         return AuditInputs(
             groups={group.group_id: group for group in groups},
             topic_ids={group.group_id: described[topic].topic_id for topic, group in topics.items()},
@@ -184,7 +208,9 @@ class AuditSource:
             unreadable={queue: row["unreadable"] for queue, row in told.items()},
             kept_from_ms=kept,
             moves_known_from_ms=moves_known_from_ms,
-            gone=_gone(events, there),
+            gone=without_message,
+            is_in_order=places is not None,
+            offsets=offsets,
         )
 
     def _positions(self, topics: Collection[str], at: LogPlace) -> Ends:
@@ -197,18 +223,19 @@ class AuditSource:
         )
 
     def _bounds(
-        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends,
-        changelogs: "_Changelogs",
-    ) -> DataFrame:  # fmt: skip
-        """Return the range of offsets and the watermark of each partition, and of each that an archive knows."""
-        rows = [
-            (group.group_id, log_ids[topic], part, begins[topic][part], end - 1,
-             changelogs.watermarks.get((log_ids[topic], part)))
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends
+    ) -> list[Bound]:
+        """Return the range of offsets of each partition, and of each that an archive knows."""
+        found = {
+            (log_ids[topic], part): Bound(topic, group.group_id, log_ids[topic], part, begins[topic][part], end - 1)
             for topic, group in topics.items() for part, end in ends[topic].items()
-        ]  # fmt: skip
+        }  # fmt: skip
         if self.archive is not None:
-            rows = _widened(rows, {topic: group.group_id for topic, group in topics.items()}, self.archive)
-        return known_rows(self.spark, rows, _BOUNDS)
+            for topic, topic_id, part, begin, end in archived_bounds(self.archive, [*topics]):
+                new = Bound(topic, topics[topic].group_id, topic_id, part, begin, end - 1)
+                of = found.setdefault((topic_id, part), new)
+                found[topic_id, part] = of._replace(first=min(of.first, begin), last=max(of.last, end - 1))
+        return [*found.values()]
 
     def _there(self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], begins: Ends) -> DataFrame:
         """Return the stretches of each partition whose messages the log or the archive has; there are gaps where the
@@ -219,10 +246,10 @@ class AuditSource:
             for topic, topic_id, part, begin, end in archived_bounds(self.archive, [*topics]):
                 found.setdefault((topic, topic_id, part), []).append((begin, end))
         rows = [
-            (topics[topic].group_id, topic_id, part, begin, end - 1, None)
+            Bound(topic, topics[topic].group_id, topic_id, part, begin, end - 1)
             for (topic, topic_id, part), stretches in found.items() for begin, end in joined(stretches)
         ]  # fmt: skip
-        return known_rows(self.spark, rows, _BOUNDS)
+        return known_rows(self.spark, rows, BOUND)
 
     def _begins(self, ends: Ends) -> Ends:
         """Where the logs begin, or, of those parts that are audited, what was sent since then."""
@@ -235,13 +262,12 @@ class AuditSource:
         }
 
     def _messages(
-        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends,
-        bounds: DataFrame, changelogs: "_Changelogs",
-    ) -> DataFrame:  # fmt: skip
-        """Return those that are audited, and whether they are settled."""
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends
+    ) -> DataFrame:
+        """Return those that are audited, of what Kafka has: `AUDITED`."""
         # Beside an archive, whose end is known, what is archived and deleted from now on must not be passed over.
         is_from_there = self.since_ms or self.archive is not None
-        rows = message_columns(self._records(ends, begins if is_from_there else None))
+        rows = message_columns(in_order(self._records(ends, begins if is_from_there else None)))
         for topic, group in topics.items():
             if group.subscription is not None:
                 rows = rows.where(is_for(group.subscription))
@@ -249,48 +275,33 @@ class AuditSource:
             if begun:
                 before = F.coalesce(*(F.when(F.col("kafka.partition") == part, begin) for part, begin in begun.items()))
                 rows = rows.where((F.col("kafka.offset") >= before) | before.isNull())
-        audited = rows.select(
-            F.col("kafka.topic").alias("topic"),
-            looked_up(F.col("kafka.topic"), log_ids).alias("topic_id"),
-            "kafka.partition",
-            "kafka.offset",
-            "message_id",
-            "unit_of_order",
-            "kafka.key",
-            F.col("kafka.timestamp").alias("sent_at"),
-            "expiration",
-            "delivery_time",
-        )
-        if self.archive is not None:
-            # In this order: what is archived meanwhile is in both, and not in none.
-            audited = beyond_archive(self.spark, audited, self.archive, [*topics])
-            older = messages_in_archive(self.spark, self.archive, [*topics])
-            audited = audited.unionByName(older).dropDuplicates(_PLACE)
-        if self.since_ms:
-            audited = audited.where(F.unix_millis("sent_at") >= self.since_ms)
-        watermarks = F.broadcast(bounds.select("topic_id", "partition", "watermark"))
-        known = audited.join(watermarks, ["topic_id", "partition"], "left")
-        is_settled = F.coalesce(F.col("offset") < F.col("watermark"), F.lit(False))
-        if changelogs.marks:
-            marks = known_rows(
-                self.spark,
-                changelogs.marks,
-                "topic_id string, partition int, first bigint, last bigint, is_set boolean",
+        return self._since(
+            rows.select(
+                F.col("kafka.topic").alias("topic"),
+                "kafka.offset",
+                "kafka.partition",
+                "message_id",
+                "kafka.key",
+                F.unix_millis("kafka.timestamp").alias("sent_at_ms"),
+                F.coalesce(F.unix_millis("expiration"), F.lit(0)).alias("expiration_ms"),
+                F.coalesce(F.unix_millis("delivery_time"), F.lit(0)).alias("delivery_ms"),
             )
-            each = marks.select("topic_id", "partition", F.expr("explode(sequence(first, last)) as offset"), "is_set")
-            known = known.join(each, _PLACE, "left")
-            is_settled = F.coalesce(F.col("is_set"), is_settled)
-        return known.select(
-            looked_up(F.col("topic"), {topic: group.group_id for topic, group in topics.items()}).alias("queue"),
-            *_PLACE,
-            "message_id",
-            F.col("unit_of_order").alias("unit"),
-            "key",
-            F.unix_millis("sent_at").alias("sent_at_ms"),
-            F.coalesce(F.unix_millis("expiration"), F.lit(0)).alias("expiration_ms"),
-            F.coalesce(F.unix_millis("delivery_time"), F.lit(0)).alias("delivery_ms"),
-            is_settled.alias("is_settled"),
         )
+
+    def _since(self, messages: DataFrame) -> DataFrame:
+        return messages.where(F.col("sent_at_ms") >= self.since_ms) if self.since_ms else messages
+
+    def _with_archived(
+        self, messages: DataFrame, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str]
+    ) -> DataFrame:
+        """Return them with the ids of their topics, and with those that the archive has."""
+        audited = messages.withColumn("topic_id", looked_up(F.col("topic"), log_ids))
+        if self.archive is None:
+            return audited
+        # In this order: what is archived meanwhile is in both, and not in none.
+        audited = beyond_archive(self.spark, audited, self.archive, [*topics])
+        older = self._since(messages_in_archive(self.spark, self.archive, [*topics]))
+        return audited.unionByName(older).dropDuplicates(PLACE)
 
     def _changelogs(self, groups: Mapping[str, ChannelGroup], log_ids: Mapping[str, str]) -> "_Changelogs":
         """Return what they say of topics that are those of today.
@@ -299,12 +310,14 @@ class AuditSource:
         changelog keeps, its place is enough.
         """
         ends = self._positions({group.changelog_topic for group in groups.values()}, LogPlace.STABLE_END)
-        entries = latest_entries(self._records(ends), [*groups]).where("kind in ('position', 'settled', 'parked')")
-        value = F.when(F.col("kind") != "parked", F.col("value")).alias("value")
+        with planned_for(self.spark, _count(ends)):
+            entries = latest_entries(self._records(ends), [*groups]).where("kind in ('position', 'settled', 'parked')")
+            value = F.when(F.col("kind") != "parked", F.col("value")).alias("value")
+            rows = entries.select("group", "partition", "kind", "index", value).collect()
         found = _Changelogs()
         settled: dict[tuple[str, int, int], BitMap] = {}
         parked: list[tuple[str, int, int]] = []
-        for row in entries.select("group", "partition", "kind", "index", value).collect():
+        for row in rows:
             now_id, part, index = log_ids[groups[row["group"]].topic], row["partition"], row["index"]
             if row["kind"] == "parked" and index is not None:
                 parked.append((now_id, part, index))
@@ -325,25 +338,32 @@ class AuditSource:
         ]  # fmt: skip
         return found
 
-    def _events(self, queues: Sequence[str]) -> tuple[DataFrame, int]:
-        """Return those of the groups, in the order of their checkpoints; and how many records were deleted before
-        them."""
+    def _events(self, queues: Sequence[str]) -> tuple[DataFrame, int, Mapping[str, Row]]:
+        """Return those of the groups, in the order of their checkpoints; how many records were deleted before them; and
+        by group `oldest`, `unreadable` and `targets`."""
         topic = events_topic(self.namespace)
         found = self.admin.describe([topic]).get(topic)
         records, parts = no_records(self.spark), [*range(found.partitions if found is not None else 0)]
-        if parts:
-            records = self._records({topic: whole_ends(self.admin, topic, parts)})
-        rows = event_columns(records.where(F.col("key").cast("string").isin(*queues)))
-        older = None if self.archive is None else events_in_archive(self.spark, self.archive, rows.columns)
-        if older is not None:
-            both = rows.unionByName(older.where(F.col("group").isin(*queues)))
-            places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
-            rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
-        in_checkpoint = Window.partitionBy("group", "kafka.partition", "checkpoint_id")
-        told = read_now(lambda: rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint)))
-        # Asked behind the events, for the oldest are deleted meanwhile.
-        begins = self.admin.begin_positions(topic, parts) if parts else {}
-        return told, sum(begins.values())
+        ends = {topic: whole_ends(self.admin, topic, parts)} if parts else {}
+        with planned_for(self.spark, _count(ends) if self.archive is None else _EVERY_OFFSET):
+            if parts:
+                records = self._records(ends)
+            rows = event_columns(records.where(F.col("key").cast("string").isin(*queues)))
+            older = None if self.archive is None else events_in_archive(self.spark, self.archive, rows.columns)
+            if older is not None:
+                both = rows.unionByName(older.where(F.col("group").isin(*queues)))
+                places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
+                rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
+            in_checkpoint = Window.partitionBy("group", "kafka.partition", "checkpoint_id")
+            told = read_now(rows.select(*_OF_EVENTS, F.min("kafka.offset").over(in_checkpoint).alias("seq")))
+            # Asked behind the events, for the oldest are deleted meanwhile.
+            begins = self.admin.begin_positions(topic, parts) if parts else {}
+            facts = told.groupBy("group").agg(
+                F.min("at_ms").alias("oldest"),
+                F.count_if(F.col("fate") == UNREADABLE).alias("unreadable"),
+                F.collect_set("target").alias("targets"),
+            )
+            return told, sum(begins.values()), {row["group"]: row for row in facts.collect()}
 
     def _letters(
         self, groups: Sequence[ChannelGroup], names: Collection[str]
@@ -360,7 +380,7 @@ class AuditSource:
         letters = letter_columns(message_columns(self._records(ends)))
         targets = looked_up(F.col("kafka.topic"), addresses, "array<string>")
         told = read_now(
-            lambda: letters.select(
+            letters.select(
                 F.explode(targets).alias("target"),
                 "origin_destination",
                 "origin_subscription",
@@ -397,7 +417,7 @@ class AuditSource:
         if letters is None:
             return None, SINCE_EVER
         none_left, topic = letters.withColumn("has_left", F.lit(False)), events_topic(self.namespace)
-        same = ["target", *_PLACE]
+        same = ["target", *PLACE]
         several = [row["target"] for row in letters.groupBy(*same).count().where("count > 1").collect()]
         found = self.admin.describe([topic]).get(topic) if several else None
         if found is None:
@@ -420,6 +440,11 @@ class AuditSource:
         places = moves.select(F.col("letters_of").alias("target"), place, F.lit(True).alias("has_left")).distinct()
         left = letters.join(places, ["target", "place"], "left")
         return left.withColumn("has_left", F.coalesce("has_left", F.lit(False))), known_from_ms
+
+
+def _count(ends: Ends) -> int:
+    """The number of records before these positions, or more, for the oldest are deleted."""
+    return sum(end for parts in ends.values() for end in parts.values())
 
 
 @dataclass(slots=True)
@@ -459,44 +484,6 @@ def _runs(bits: BitMap) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _widened(
-    rows: list[tuple[str, str, int, int, int, int | None]], queues: Mapping[str, str], archive: str
-) -> list[tuple[str, str, int, int, int, int | None]]:
-    """With what the archive has of these topics' partitions, and of those that had their names."""
-    found = {(topic_id, part): (queue, lo, hi, watermark) for queue, topic_id, part, lo, hi, watermark in rows}
-    for topic, topic_id, part, begin, end in archived_bounds(archive, [*queues]):
-        queue, lo, hi, watermark = found.get((topic_id, part), (queues[topic], begin, end - 1, None))
-        found[topic_id, part] = (queue, min(lo, begin), max(hi, end - 1), watermark)
-    return [(queue, topic_id, part, lo, hi, mark) for (topic_id, part), (queue, lo, hi, mark) in found.items()]
-
-
-def _fates(events: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Return the fates at each place of the bounds, in order."""
-    known = events.where(F.col("fate") != UNREADABLE)
-    told, same = F.col("events.topic_id"), _is_of()
-    first, last = F.greatest("events.offset", "lo"), F.least("events.last_offset", "hi")
-    within = known.alias("events").join(F.broadcast(bounds).alias("bounds"), same).where(first <= last)
-    fate = F.struct(
-        "seq", "fate", "at_ms", "attempts", "target", "reason", "due_at_ms",
-        F.col("max_delivery_attempts").alias("attempts_max"), "attempt", F.col("acknowledge_mode").alias("mode"),
-        told.isNotNull().alias("is_known"),
-    )  # fmt: skip
-    each = within.select(
-        "bounds.topic_id", "events.partition", F.explode(F.sequence(first, last)).alias("offset"), fate.alias("each")
-    )
-    return each.repartition(*_PLACE).groupBy(*_PLACE).agg(F.sort_array(F.collect_list("each")).alias("fates"))
-
-
-def _is_of() -> Column:
-    """Of `events` and `bounds`: it is about a message of that partition."""
-    told = F.col("events.topic_id")
-    return (
-        (F.col("events.group") == F.col("bounds.queue"))
-        & (F.col("events.partition") == F.col("bounds.partition"))
-        & (told.isNull() | (told == F.col("bounds.topic_id")))
-    )
-
-
 def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Begins and ends, those in one that touch each other."""
     found: list[tuple[int, int]] = []
@@ -512,23 +499,9 @@ def _gone(events: DataFrame, there: DataFrame) -> DataFrame:
     """Return when the latest event was of each queue that is about messages beside these stretches."""
     known = events.where(F.col("fate") != UNREADABLE).alias("events")
     last = F.coalesce("events.last_offset", "events.offset")
-    is_there = _is_of() & (F.col("events.offset") >= F.col("bounds.lo")) & (last <= F.col("bounds.hi"))
+    is_there = is_of_bound() & (F.col("events.offset") >= F.col("bounds.first")) & (last <= F.col("bounds.last"))
     gone = known.join(F.broadcast(there).alias("bounds"), is_there, "left_anti")
     return gone.groupBy(F.col("group").alias("queue")).agg(F.max("at_ms").alias("until_ms"))
-
-
-def _story(messages: DataFrame, fates: DataFrame, letters: DataFrame | None) -> DataFrame:
-    """Each message with what became of it and what addresses have of it."""
-    story = messages.join(fates, _PLACE, "left")
-    if letters is not None:
-        each = F.struct("target", "topic_id", "place", "at_ms", "has_left")
-        place = ["queue", "partition", "offset"]  # older letters do not tell the topic's id
-        story = story.join(letters.groupBy(*place).agg(F.collect_list(each).alias("letters")), place, "left")
-    else:
-        story = story.withColumn("letters", F.lit(None))
-    none = {name: F.expr(f"coalesce({name}, cast(array() as array<{kind}>))")
-            for name, kind in (("fates", FATE), ("letters", LETTER))}  # fmt: skip
-    return story.withColumns(none)
 
 
 def kept_from_ms(oldest: Mapping[int, int], begins: Mapping[int, int]) -> int:

@@ -21,6 +21,7 @@ from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.audit.audit_checks import (
     CHECKS,
     FOREVER_MS,
+    IN_UNIT,
     NEVER,
     OF_ORDER,
     ORDER,
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from jbm_kafka.registry.channel_group import ChannelGroup
-    from jbm_spark.jobs.audit.audit_inputs import AuditInputs
+    from jbm_spark.jobs.audit.audit_inputs import AuditInputs, AuditSource
 
 FINDINGS_MAX = 1_000
 CLOCK_SKEW_MS = 1_000
+UNITS_MAX = 500_000
+"""Of so many units of a partition a task holds what came before: some 70 MB."""
 
 
 @without_call_sites()
@@ -82,7 +85,7 @@ def run(
             spark=spark, admin=admin, bootstrap=bootstrap, namespace=namespace, since_ms=since_ms, archive=archive,
             kafka=kafka, options=options,
         )  # fmt: skip
-        return results(source.read([group]), clock_skew_ms, findings_max, namespace)[group.group_id]
+        return audited_of(source, [group], clock_skew_ms, findings_max)[group.group_id]
 
 
 @without_call_sites()
@@ -132,7 +135,7 @@ def run_queues(
 
         def audit(part: "Sequence[ChannelGroup]") -> "Mapping[str, AuditResult]":
             with one_line_failures():
-                return results(source.read(part), clock_skew_ms, findings_max, namespace)
+                return audited_of(source, part, clock_skew_ms, findings_max)
 
         for done in by_halves([*groups.values()], audit):
             if isinstance(done, AtFault):
@@ -160,26 +163,67 @@ def one_line_failures() -> Iterator[None]:
         raise SparkJobError(str(error)) from error
 
 
-def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: str) -> "Mapping[str, AuditResult]":
+def audited_of(
+    source: "AuditSource",
+    groups: "Sequence[ChannelGroup]",
+    skew_ms: int,
+    findings_max: int,
+    *,
+    units_max: int = UNITS_MAX,
+) -> "Mapping[str, AuditResult]":
     """Return the result of each queue, by the id of its group. `findings_max`: of all of them."""
+    from jbm_spark.jobs.audit.audit_inputs import read_again
+    from jbm_spark.session_setting import planned_for
+
+    def read_and_judged() -> "Mapping[str, AuditResult] | None":
+        inputs = source.read(groups, is_read_once=True)
+        with planned_for(source.spark, inputs.offsets):
+            rows = judged(inputs, skew_ms, units_max=units_max if inputs.is_in_order else None)
+            return _results(inputs, rows, findings_max, source.namespace)
+
+    found = read_again(read_and_judged)
+    if found is None:  # what a task cannot hold Spark sorts, on disks if need be
+        inputs = source.read(groups)
+        found = _results(inputs, judged(inputs, skew_ms), findings_max, source.namespace)
+    return found or {}
+
+
+def _results(
+    inputs: "AuditInputs", judged_rows: "DataFrame", findings_max: int, namespace: str
+) -> "Mapping[str, AuditResult] | None":
+    """None: a partition has too many units for a task."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    kept = ("queue", "topic_id", "partition", "offset", "message_id", "unit")
-    numbered = (*(f"fault_{number}" for number in range(len(FAULTS))),
-                *(f"unproven_{number}" for number in range(len(UNPROVEN))))  # fmt: skip
-    # Kept as the counting goes by: to look for the findings again would take as long as to count them.
-    found_of = judged(inputs, skew_ms).select(*kept, "fates_count", *numbered)
-    found_of = found_of.localCheckpoint(eager=False)
-    counted = found_of.groupBy("queue").agg(
+    from jbm_spark.columns import unit_name
+
+    told = [f"fault_{number}" for number in range(len(FAULTS))]
+    unproven = [f"unproven_{number}" for number in range(len(UNPROVEN))]
+    # One row for all messages of a queue in which nothing was found, and one for each of the others.
+    unit = unit_name(F.col("key")).alias("unit")
+    finding = F.struct("topic_id", "partition", "offset", "message_id", unit, *told)
+    rows = judged_rows.groupBy(
+        "queue", F.when(F.coalesce(*told).isNotNull(), finding).alias("finding")
+    ).agg(
         F.count("*").alias("messages"),
         F.sum("fates_count").alias("fates"),
-        *(F.expr(f"count_if(fault_{number} is not null)").alias(fault) for number, fault in enumerate(FAULTS)),
-        *(F.expr(f"count_if(unproven_{number})").alias(what) for number, what in enumerate(UNPROVEN)),
+        F.bool_and("is_told").alias("is_told"),
+        *(F.count_if(name).alias(name) for name in unproven),
+    )  # fmt: skip
+    # Kept as the counting goes by: to look for the findings again would take as long as to count them.
+    rows = rows.localCheckpoint(eager=False)
+    counted = rows.groupBy("queue").agg(
+        F.sum("messages").alias("messages"),
+        F.sum("fates").alias("fates"),
+        F.bool_and("is_told").alias("is_told"),
+        *(F.count(f"finding.{name}").alias(fault) for name, fault in zip(told, FAULTS, strict=True)),
+        *(F.sum(name).alias(what) for name, what in zip(unproven, UNPROVEN, strict=True)),
     )
     by_queue = {row["queue"]: row.asDict() for row in counted.collect()}
+    if not all(row["is_told"] for row in by_queue.values()):
+        return None
     found: dict[str, list[Finding]] = {}
     if any(row[fault] for row in by_queue.values() for fault in FAULTS):
-        for row in _found(found_of).limit(findings_max).collect():
+        for row in _found(rows.select("queue", "finding.*")).limit(findings_max).collect():
             group = inputs.groups[row["queue"]]
             one = Finding(
                 fault=FAULTS[row["number"]],
@@ -195,21 +239,31 @@ def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: s
     done = {}
     for queue, group in inputs.groups.items():
         numbers = by_queue.get(queue, {})
-        unproven = {what: numbers.get(what, 0) for what in UNPROVEN}
+        of_queue = {what: numbers.get(what, 0) for what in UNPROVEN}
         done[queue] = AuditResult(
             destination=str(group),
             messages=numbers.get("messages", 0),
             fates=numbers.get("fates", 0),
             faults={fault: numbers.get(fault, 0) for fault in FAULTS},
             findings=tuple(found.get(queue, ())),
-            unproven={**unproven, UNREADABLE_EVENTS: inputs.unreadable.get(queue, 0)},
+            unproven={**of_queue, UNREADABLE_EVENTS: inputs.unreadable.get(queue, 0)},
         )
     return done
 
 
-def judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
-    """The story with a column for each fault, one for each thing that could not be told, and the number of fates."""
+def judged(
+    inputs: "AuditInputs", skew_ms: int, *, units_max: int | None = None, also: "Sequence[str]" = ()
+) -> "DataFrame":
+    """The story with a column for each fault, one for each thing that could not be told, and the number of fates.
+
+    Args:
+        units_max: the story comes by partitions, in the order of their logs, and a task holds so many units of one.
+            Where `is_told` is false there were more. None: in any order, and all is told.
+        also: columns of the story that the result has, too.
+    """
     from pyspark.sql import functions as F  # noqa: N812
+
+    from jbm_spark.jobs.audit.partition_walk import with_unit_order
 
     values = {
         "skew_ms": skew_ms,
@@ -223,28 +277,26 @@ def judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
     frame = inputs.story
     for step in STEPS:
         frame = frame.withColumns({name: F.expr(sql.format(**values)) for name, sql in step.items()})
-    about = ("queue", "topic_id", "partition", "offset", "message_id", "unit", "sent_at_ms", "is_settled", "fates")
-    of_order = (
-        "key",
-        "is_unordered",
-        "held_until_seq",
-        "first_given_ms",
-        F.struct("first.fate", "first.seq").alias("first"),
-    )
-    unproven = [F.expr(f"not is_plain and ({sql.format(**values)})").alias(f"unproven_{number}")
-                for number, sql in enumerate(UNPROVEN.values())]  # fmt: skip
 
     def fault(name: str, guard: str) -> "Column":
         return F.expr(f"case when {guard} then {CHECKS[name].format(**values)} end").alias(
             f"fault_{FAULTS.index(name)}"
         )
 
+    in_unit = [F.expr(sql).alias(name) for name, sql in IN_UNIT.items()]
+    about = ["queue", "topic_id", "partition", "message_id", "fates_count", *also]
     others = [fault(name, "not is_plain") for name in FAULTS if name != OF_ORDER]
-    frame = frame.select(*about, F.size("fates").alias("fates_count"), *of_order, *others, *unproven)
-    frame = frame.withColumns({name: F.expr(sql) for name, sql in ORDER.items()})
+    unproven = [F.expr(f"not is_plain and ({sql.format(**values)})").alias(f"unproven_{number}")
+                for number, sql in enumerate(UNPROVEN.values())]  # fmt: skip
+    frame = frame.select("offset", "key", *in_unit, *about, "is_unordered", "is_acknowledged", "first_seq",
+                         "first_given_ms", *others, *unproven)  # fmt: skip
+    if units_max is not None:
+        frame = with_unit_order(frame, [*IN_UNIT], units_max)
+    else:
+        frame = frame.withColumns({"is_told": F.lit(True), **{name: F.expr(sql) for name, sql in ORDER.items()}})
     numbered = [f"unproven_{number}" for number in range(len(UNPROVEN))]
     return frame.select(
-        *about, "fates_count", *numbered,
+        "offset", "key", *about, "is_told", *numbered,
         *(fault(name, "true") if name == OF_ORDER else f"fault_{number}" for number, name in enumerate(FAULTS)),
     )  # fmt: skip
 

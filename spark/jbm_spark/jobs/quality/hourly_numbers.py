@@ -34,7 +34,7 @@ def hourly_numbers(inputs: AuditInputs, skew_ms: int) -> Mapping[str, QueueHours
     A message counts once as sent, acknowledged, given up and expired, in the hour of the first time; each return counts
     as one.
     """
-    told = judged(inputs, skew_ms).withColumns({
+    told = judged(inputs, skew_ms, also=("sent_at_ms", "is_settled", "fates")).withColumns({
         "acknowledged_ms": F.expr(_FIRST.format("('acknowledged')")),
         "ended_ms": F.expr(_FIRST.format(ENDS)),
         "faults": F.expr(_FAULTS),

@@ -129,6 +129,7 @@ def _measure(
         with one_line_failures():
             inputs = replace(source, since_ms=since_ms).read(part)
             read_ms = time.time_ns() // 1_000_000
+            assert inputs.gone is not None
             gone = {row["queue"]: row["until_ms"] for row in inputs.gone.collect()}
             numbers = hourly_numbers(inputs, CLOCK_SKEW_MS)
         found = {}
