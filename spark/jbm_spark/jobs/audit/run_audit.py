@@ -175,7 +175,7 @@ def audited_of(
     from jbm_spark.session_setting import planned_for
 
     inputs = source.read(groups, is_read_once=True)
-    with planned_for(source.spark, inputs.offsets):
+    with planned_for(source.spark, inputs.size):
         rows = judged(inputs, skew_ms, units_max=units_max if inputs.is_in_order else None)
         found = _results(inputs, rows, findings_max, source.namespace)
     if found is None:  # what a task cannot hold Spark sorts, on disks if need be
