@@ -5,7 +5,7 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from jbm_spark.session_setting import session_setting
+from jbm_spark.session_setting import Size, planned_for, session_setting
 
 
 class _Conf(dict[str, str]):
@@ -29,3 +29,18 @@ def test_blocks_that_run_side_by_side_leave_the_session_as_it_was() -> None:
     with session_setting(cast(SparkSession, session), "sorts", "false"):
         assert session.conf == {"sorts": "false"}
     assert session.conf == {"sorts": "true"}
+
+
+def test_what_is_small_is_interpreted_and_nothing_else_is() -> None:
+    """To compile it took longer than to run it."""
+    before = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    session = SimpleNamespace(conf=_Conf(before))
+    for size, is_interpreted in (
+        (Size(360, 4), True),
+        (Size(500_000, 4), False),
+        (Size(360, 400), False),
+        (None, False),
+    ):
+        with planned_for(cast(SparkSession, session), size):
+            assert (session.conf != before) is is_interpreted, size
+        assert session.conf == before

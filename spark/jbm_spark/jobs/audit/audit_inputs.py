@@ -57,7 +57,7 @@ from jbm_spark.jobs.audit.partition_walk import in_order, places_of
 from jbm_spark.known_values import known_rows, looked_up
 from jbm_spark.letters import letter_columns
 from jbm_spark.log_positions import log_positions, whole_ends
-from jbm_spark.session_setting import planned_for, session_setting
+from jbm_spark.session_setting import Size, planned_for, session_setting
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
 
@@ -96,8 +96,8 @@ class AuditInputs:
     are read later."""
     is_in_order: bool = False
     """The story comes by partitions, in the order of their logs."""
-    offsets: int = _EVERY_OFFSET
-    """It has at most so many messages."""
+    size: Size | None = None
+    """That of the story, if it is known."""
 
 
 def read_now(frame: DataFrame) -> DataFrame:
@@ -183,8 +183,8 @@ class AuditSource:
         known = Known(events=events, letters=letters, watermarks=changelogs.watermarks, marks=changelogs.marks)
         log_begins = self._begins(ends)
         bounds = self._bounds(topics, log_ids, ends, log_begins)
-        offsets = sum(each.last - each.first + 1 for each in bounds)
-        with planned_for(self.spark, offsets):
+        size = Size(sum(each.last - each.first + 1 for each in bounds), len(bounds))
+        with planned_for(self.spark, size):
             messages = self._messages(topics, log_ids, ends, log_begins)
             places = places_of(messages) if self.archive is None else None
             if places is not None:
@@ -210,7 +210,7 @@ class AuditSource:
             moves_known_from_ms=moves_known_from_ms,
             gone=without_message,
             is_in_order=places is not None,
-            offsets=offsets,
+            size=size,
         )
 
     def _positions(self, topics: Collection[str], at: LogPlace) -> Ends:
@@ -310,7 +310,7 @@ class AuditSource:
         changelog keeps, its place is enough.
         """
         ends = self._positions({group.changelog_topic for group in groups.values()}, LogPlace.STABLE_END)
-        with planned_for(self.spark, _count(ends)):
+        with planned_for(self.spark, _size(ends)):
             entries = latest_entries(self._records(ends), [*groups]).where("kind in ('position', 'settled', 'parked')")
             value = F.when(F.col("kind") != "parked", F.col("value")).alias("value")
             rows = entries.select("group", "partition", "kind", "index", value).collect()
@@ -345,7 +345,7 @@ class AuditSource:
         found = self.admin.describe([topic]).get(topic)
         records, parts = no_records(self.spark), [*range(found.partitions if found is not None else 0)]
         ends = {topic: whole_ends(self.admin, topic, parts)} if parts else {}
-        with planned_for(self.spark, _count(ends) if self.archive is None else _EVERY_OFFSET):
+        with planned_for(self.spark, _size(ends) if self.archive is None else None):
             if parts:
                 records = self._records(ends)
             rows = event_columns(records.where(F.col("key").cast("string").isin(*queues)))
@@ -442,9 +442,9 @@ class AuditSource:
         return left.withColumn("has_left", F.coalesce("has_left", F.lit(False))), known_from_ms
 
 
-def _count(ends: Ends) -> int:
-    """The number of records before these positions, or more, for the oldest are deleted."""
-    return sum(end for parts in ends.values() for end in parts.values())
+def _size(ends: Ends) -> Size:
+    """Of what is before these positions, or more, for the oldest are deleted."""
+    return Size(sum(sum(parts.values()) for parts in ends.values()), sum(len(parts) for parts in ends.values()))
 
 
 @dataclass(slots=True)

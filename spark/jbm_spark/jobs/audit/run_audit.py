@@ -177,7 +177,7 @@ def audited_of(
 
     def read_and_judged() -> "Mapping[str, AuditResult] | None":
         inputs = source.read(groups, is_read_once=True)
-        with planned_for(source.spark, inputs.offsets):
+        with planned_for(source.spark, inputs.size):
             rows = judged(inputs, skew_ms, units_max=units_max if inputs.is_in_order else None)
             return _results(inputs, rows, findings_max, source.namespace)
 
