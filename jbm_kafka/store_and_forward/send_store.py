@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from rocksdict import AccessType, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+from rocksdict import AccessType, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch
 
 from jbm_kafka.codec.stored_sends import StoredEntry, decode_entry, encode_entry
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, ResourceAllocationError
@@ -117,8 +117,8 @@ class SendStore:
         self._lock = threading.RLock()
         self._changed = Sleepers(threading.RLock())
         """For those who wait for the disk; its lock is taken before `_lock`, or alone."""
-        self._synced = WriteOptions()
-        self._synced.sync = True
+        self._syncing = threading.RLock()
+        """Held while the disk writes; taken after `_lock`, or alone."""
         kept_at_fork(self)
         self._db = _opened(path / ROCKS_FOLDER)
         self._is_open = True
@@ -345,8 +345,11 @@ class SendStore:
             return
         with self._lock:
             try:
-                self._db.flush_wal(True)
-                self._db.close()
+                if self._failed:  # else the next process would find what it was said of that it is not stored
+                    self._reopen()
+                self._sync()
+                with self._syncing:
+                    self._db.close()
                 self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
@@ -404,7 +407,9 @@ class SendStore:
                 rows = WriteBatch(raw_mode=True)
                 for at, (value, _) in enumerate(values, first):
                     rows.put(_NUMBER.pack(_WAITS, at), value)
-                self._db.write(rows, self._synced if self._fsync else WriteOptions())
+                self._db.write(rows)
+                if self._fsync:
+                    self._sync()
         except Exception as error:  # RocksDB knows no finer class
             self._could_not_write(error, range(first, self._number + 1))
             raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path))) from None
@@ -435,10 +440,22 @@ class SendStore:
         """Without fsync, also while Kafka is away, for which nobody forwards."""
         while self._is_open:
             self._changed.wait_for(lambda: not self._is_open, SYNC_S)
-            with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
-                if self._is_open and self._is_unsynced:
-                    self._db.flush_wal(True)
-                    self._is_unsynced = False
+            if self._is_unsynced:
+                self._is_unsynced = False
+                try:
+                    self._sync()  # without `_lock`, for which sends would wait
+                except Exception:  # a disk that refuses is told to the next send
+                    self._is_unsynced = True
+
+    def _sync(self) -> None:
+        """Have on the disk what was written: not by a write, which RocksDB's binding makes without letting other
+        threads run meanwhile.
+
+        Raises:
+            Exception: the disk refuses.
+        """
+        with self._syncing:
+            self._db.flush_wal(True)
 
     def _written_together(self, taken: Sequence[tuple[bytes, int, Stored | None]]) -> list[NotStored | None]:
         """Write them with one call to the disk; returns for each why it is not stored, if it is not."""
@@ -487,21 +504,27 @@ class SendStore:
     def _forward_write(self, fill: Callable[[WriteBatch], None], *, is_synced: bool = True) -> None:
         """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go; IllegalStateError:
         it is closed."""
-        with self._lock:
-            if not self._is_open:  # or it would be opened again below, without its lock
-                raise self._closed()
-            for is_last in (False, True):
-                rows = WriteBatch(raw_mode=True)
-                fill(rows)
-                db = self._rocks
-                try:
-                    db.write(rows, self._synced if is_synced else WriteOptions())
-                except Exception as error:  # RocksDB knows no finer class
+        for is_last in (False, True):
+            try:
+                with self._lock:
+                    if not self._is_open:  # or it would be opened again below, without its lock
+                        raise self._closed()
+                    rows = WriteBatch(raw_mode=True)
+                    fill(rows)
+                    self._rocks.write(rows)
+                if is_synced:
+                    self._sync()
+            except JMSError:
+                raise
+            except Exception as error:  # RocksDB knows no finer class
+                with self._lock:
+                    if not self._is_open:
+                        raise self._closed() from None
                     self._could_not_write(error, range(0))
                     if is_last or not self._reopen():
                         raise ResourceAllocationError(self.trouble, path=str(self.path)) from None
-                else:
-                    return
+            else:
+                return
 
     def _could_not_write(self, error: Exception, numbers: range) -> None:
         """Note why a write failed, and what it was to store; the reserve goes, so that forwarding has room."""
@@ -548,7 +571,7 @@ class SendStore:
         Returns False if it cannot be opened; `trouble` says why, and the next call tries again.
         """
         self._is_shut = True
-        with suppress(Exception):  # it says once more what failed, and is closed all the same
+        with self._syncing, suppress(Exception):  # it says once more what failed, and is closed all the same
             self._db.close()
         try:
             self._db = _opened(self.path / ROCKS_FOLDER)
@@ -556,7 +579,8 @@ class SendStore:
             rows = WriteBatch(raw_mode=True)
             for number in self._failed:  # their senders were told that they are not stored
                 rows.delete(_NUMBER.pack(_WAITS, number))
-            self._db.write(rows, self._synced)
+            self._db.write(rows)
+            self._sync()
             self._failed.clear()
         except Exception as error:  # RocksDB knows no finer class
             self._hindered(error)
@@ -588,7 +612,7 @@ class SendStore:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _rows(self, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
-        return _rows_of(self._rocks, kind, begin)
+        return (row for row in _rows_of(self._rocks, kind, begin) if row[0] not in self._failed)
 
     def _count(self) -> int:
         """Count what it holds; returns the highest number that it knows."""
@@ -620,7 +644,8 @@ class SendStore:
             rows = WriteBatch(raw_mode=True)
             rows.put(_LOST, str(self._lost).encode())
             rows.put(_HIGHEST, str(self._mark.number).encode())
-            self._db.write(rows, self._synced)
+            self._db.write(rows)
+            self._sync()
             log.error(
                 "the store in %s has lost its last %d entries, numbers %d to %d, which were confirmed: the machine "
                 "stopped before its disk had them%s",
