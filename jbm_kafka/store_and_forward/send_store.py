@@ -18,7 +18,7 @@ import secrets
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -683,24 +683,23 @@ def look_into(folder: Path, count_max: int) -> StoreContent:
     """
     path = folder.absolute()
     _check_is_store(path)
+    waiting: list[tuple[int, StoredEntry]] = []
+    count = size_bytes = 0
     try:
         db = Rdict(str(path / ROCKS_FOLDER), Options(raw_mode=True), access_type=AccessType.read_only(False))
+        with closing(db):
+            for number, value in _rows_of(db, _WAITS, 0):
+                count += 1
+                size_bytes += len(value)
+                if len(waiting) < max(1, count_max):
+                    waiting.append((number, decode_entry(value)))
+            aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
+            lost = int(db.get(_LOST) or 0)
+    except JMSError:
+        raise
     except Exception as error:  # RocksDB knows no finer class
         raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
-    try:
-        waiting: list[tuple[int, StoredEntry]] = []
-        count = size_bytes = oldest_at_ms = 0
-        for number, value in _rows_of(db, _WAITS, 0):
-            count += 1
-            size_bytes += len(value)
-            if len(waiting) < max(1, count_max):
-                waiting.append((number, decode_entry(value)))
-        if waiting:
-            oldest_at_ms = waiting[0][1].stored_at_ms
-        aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
-        lost = int(db.get(_LOST) or 0)
-    finally:
-        db.close()
+    oldest_at_ms = waiting[0][1].stored_at_ms if waiting else 0
     holder = _holder(path) if is_locked(path / LOCK_FILE) else ""
     return StoreContent(
         StoreCounts(count, size_bytes, oldest_at_ms, len(aside), lost), waiting[:count_max], aside, holder
@@ -721,8 +720,12 @@ def namespace_of(folder: Path) -> str:
 def _rows_of(db: Rdict, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
     bounds = ReadOptions()
     bounds.set_iterate_upper_bound(bytes([kind[0] + 1]))
-    for key, value in db.items(from_key=_NUMBER.pack(kind, begin), read_opt=bounds):
-        yield _NUMBER.unpack(bytes(key))[1], value  # type: ignore[arg-type]
+    rows = db.iter(bounds)
+    rows.seek(_NUMBER.pack(kind, begin))
+    while rows.valid():
+        yield _NUMBER.unpack(rows.key())[1], rows.value()
+        rows.next()
+    rows.status()  # raises what ended it before the end, which `items()` would pass over in silence
 
 
 def _batch_value(batch: BatchUnderWay) -> bytes:

@@ -115,6 +115,20 @@ def test_a_torn_write_takes_a_tail_and_the_next_start_says_how_many(
         assert "has lost" not in caplog.text
 
 
+def test_a_damaged_block_of_the_disk_is_an_error_and_hides_nothing(tmp_path: Path) -> None:
+    """SAF-1: what lay behind it was not counted, shown or forwarded, and nobody was told."""
+    for _ in range(3):
+        with opened(tmp_path) as store:
+            store_all(store, range(2_000))
+    table = max((tmp_path / "rocks").glob("*.sst"), key=lambda file: file.stat().st_size)
+    with table.open("r+b") as file:
+        file.seek(table.stat().st_size // 2)
+        file.write(bytes(64))
+    for look in (partial(look_into, tmp_path, 10), opened(tmp_path).__enter__):
+        with pytest.raises(ResourceAllocationError, match="block checksum mismatch"):
+            look()
+
+
 def test_a_machine_that_stopped_is_told_where_nobody_waited_for_the_disk(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
