@@ -48,8 +48,8 @@ ROOM_BYTES = 8 << 20
 """That much more must be free before sends are taken again, or it is full and not full again with each of them."""
 WRITE_BUFFER_BYTES = 4 << 20
 WAL_BYTES_MAX = 8 << 20
-PENDING_MAX = 10_000
-"""Sends that wait for the disk at once."""
+PENDING_MAX, PENDING_BYTES_MAX = 10_000, 32 << 20
+"""Sends that wait for the disk at once, and when that is too much."""
 CLOSE_TIMEOUT_S = 60.0
 MEND_MS = 1_000
 """How often a store that could not be written is tried again."""
@@ -129,6 +129,7 @@ class SendStore:
         self._failed: list[int] = []
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
+        self._pending_bytes = 0
         self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
         self._mark = AcknowledgedMark(path / MARK_FILE)
         self._lost = int(self._db.get(_LOST) or 0)
@@ -205,16 +206,18 @@ class SendStore:
                 stored(None)
             return
         value = encode_entry(entry)
-        self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open, None)
+        if not self.has_room_to_wait():
+            self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open, None)
         with self._changed.lock:
             if not self._is_open:
                 raise NotStored(self._closed())
             self._pending.append((value, entry.stored_at_ms, stored))
+            self._pending_bytes += len(value)
             self._changed.notify_all()
 
     def has_room_to_wait(self) -> bool:
         """Returns False while `put_later` would wait."""
-        return len(self._pending) < PENDING_MAX
+        return len(self._pending) < PENDING_MAX and self._pending_bytes < PENDING_BYTES_MAX
 
     def wait_stored(self, timeout_s: float) -> bool:
         """Returns True when nothing waits for the disk."""
@@ -433,6 +436,7 @@ class SendStore:
                     stored(answer)
             with self._changed.lock:
                 del self._pending[: len(taken)]
+                self._pending_bytes -= sum(len(value) for value, _, _ in taken)
                 self._changed.notify_all()
             self.entered.set()
 
@@ -695,8 +699,6 @@ def look_into(folder: Path, count_max: int) -> StoreContent:
                     waiting.append((number, decode_entry(value)))
             aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
             lost = int(db.get(_LOST) or 0)
-    except JMSError:
-        raise
     except Exception as error:  # RocksDB knows no finer class
         raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
     oldest_at_ms = waiting[0][1].stored_at_ms if waiting else 0
