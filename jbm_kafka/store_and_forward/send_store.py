@@ -131,6 +131,8 @@ class SendStore:
         self._pending: list[tuple[bytes, int, Stored | None]] = []
         self._pending_bytes = 0
         self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
+        self._first = 0
+        """No number below it waits: RocksDB would pass over each one that was deleted there."""
         self._mark = AcknowledgedMark(path / MARK_FILE)
         self._lost = int(self._db.get(_LOST) or 0)
         self._number = self._count()
@@ -234,7 +236,7 @@ class SendStore:
         found: list[tuple[int, StoredEntry, int]] = []
         size_bytes = 0
         with self._lock:
-            for number, value in self._rows(_WAITS, begin):
+            for number, value in self._rows(_WAITS, max(begin, self._first)):
                 size_bytes += len(value)
                 if found and (len(found) == count_max or size_bytes > bytes_max):
                     break
@@ -499,7 +501,8 @@ class SendStore:
             if kind == _WAITS:
                 self._waiting -= len(sizes)
                 self._waiting_bytes -= sum(sizes)
-                head = next(self._rows(_WAITS, 0), None)
+                head = next(self._rows(_WAITS, self._first), None)
+                self._first = self._number + 1 if head is None else head[0]
                 self._oldest_at_ms = 0 if head is None else decode_entry(head[1]).stored_at_ms
             else:
                 self._aside -= len(sizes)
