@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jbm_kafka.core.jms_errors import InvalidSettingError
@@ -42,14 +43,12 @@ class OpenStore:
             self.users -= 1
             if self.users:
                 return
-            del _open[_place(self.settings)]
-            try:
+            del _open[self.settings.folder]
+            with ExitStack() as ending:  # all of it, also when Ctrl-C ends a wait
+                ending.callback(self.store.close)
+                ending.callback(self.forwarder.stop, STOP_S)
                 self.forwarder.wait_forwarded(FORWARD_AT_CLOSE_S)
-                self.forwarder.stop(STOP_S)
-                waiting = self.store.counts().waiting
-            finally:
-                self.store.close()
-        if waiting:
+        if waiting := self.store.counts().waiting:
             log.warning(
                 "%s: %d entries wait in the store, and are forwarded by its next user, or by: jbm-kafka store forward "
                 "%s (%s)",
@@ -77,8 +76,9 @@ def opened_store(
         InvalidSettingError: it is open in this process with other settings, or for another cluster.
         IllegalStateError, ResourceAllocationError: it cannot be opened; the text says why.
     """
+    settings = replace(settings, folder=os.path.realpath(settings.folder))  # however it is written, and from wherever
     with _turn(settings):
-        found = _open.get(_place(settings))
+        found = _open.get(settings.folder)
         if found is not None:
             if (found.settings, found.key) != (settings, installation.key):
                 raise InvalidSettingError(
@@ -98,17 +98,13 @@ def opened_store(
         )
         forwarder = StoreForwarder(store, connect, clock)
         forwarder.start()
-        opened = _open[_place(settings)] = OpenStore(settings, installation.key, store, forwarder)
+        opened = _open[settings.folder] = OpenStore(settings, installation.key, store, forwarder)
         return opened
-
-
-def _place(settings: StoreSettings) -> str:
-    return str(Path(settings.folder).absolute())
 
 
 def _turn(settings: StoreSettings) -> threading.RLock:
     with _turns_lock:
-        return _turns.setdefault(_place(settings), threading.RLock())
+        return _turns.setdefault(settings.folder, threading.RLock())
 
 
 def _after_fork() -> None:

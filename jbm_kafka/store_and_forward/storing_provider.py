@@ -260,9 +260,11 @@ class StoringProvider:
             if self._is_closed:
                 return
             self._is_closed = True
-        if self._there is not None:
-            self._there.close()
-        self._opened.release()
+        try:
+            if self._there is not None:
+                self._there.close()
+        finally:
+            self._opened.release()
 
     def _info(self, destination: Destination) -> TopicInfo:
         topic = destination.kafka_topic(self._namespace)

@@ -2,9 +2,13 @@
 
 import asyncio
 import pickle
+import signal
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -240,6 +244,60 @@ def test_a_folder_is_shared_by_connections_of_the_same_settings(world: MemoryWor
     two.send(ORDERS, "2")
     two.close()
     assert {message.body for message in received(world, 2)} == {"1", "2"}
+
+
+def test_a_folder_is_the_same_however_it_is_written_and_from_wherever(
+    nobody: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SAF-1: the second was told that another process has it; and closed elsewhere, as a daemon is, it was kept."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    for folder in ("link", "./store", str(tmp_path / "store")):
+        with storing(nobody, Path("store")).create_sender(), storing(nobody, Path(folder)).create_sender() as sender:
+            sender.send(ORDERS, "1")
+            monkeypatch.chdir("/")
+        monkeypatch.chdir(tmp_path)
+
+
+def test_ctrl_c_while_closing_waits_ends_forwarding_and_lets_the_folder_go(world: MemoryWorld, tmp_path: Path) -> None:
+    """SAF-1: its thread went on for ever, with a store that was closed."""
+    is_held, is_waiting = threading.Event(), threading.Event()
+
+    def hold(transactional_id: str, step: str) -> None:
+        if step == "produce":
+            is_held.set()
+            assert is_waiting.wait(20)
+
+    def interrupt() -> None:
+        assert is_held.wait(20)
+        main = threading.main_thread().ident
+        assert main is not None
+        assert wait_until(lambda: "wait_forwarded" in calls(sys._current_frames()[main]), timeout_s=20)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    world._world.cluster.faults.step = hold
+    sender = storing(world.url, tmp_path).create_sender()
+    sender.send(ORDERS, "1")
+    beside = threading.Thread(target=interrupt)
+    beside.start()
+    with pytest.raises(KeyboardInterrupt):
+        sender.close()
+    beside.join()
+    is_waiting.set()
+    assert wait_until(
+        lambda: "jbm-store-and-forward" not in {each.name for each in threading.enumerate()}, timeout_s=20
+    )
+    world._world.cluster.faults.step = None
+    with storing(world.url, tmp_path).create_sender():
+        pass
+    assert [message.body for message in received(world, 1)] == ["1"]
+
+
+def calls(frame: FrameType | None) -> Iterator[str]:
+    """The functions of a thread, the innermost first."""
+    while frame is not None:
+        yield frame.f_code.co_name
+        frame = frame.f_back
 
 
 def test_a_limit_is_one_line_for_the_sender(nobody: str, tmp_path: Path) -> None:
