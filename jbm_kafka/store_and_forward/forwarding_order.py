@@ -82,9 +82,14 @@ class ForwardingOrder:
     """The bytes of a batch; an entry that is larger goes alone."""
     position: int = 0
     """Entries below it were chosen or passed since the pass began."""
+    _entries_now: int = field(init=False)
+    """In the next batch, at most."""
     _waits: dict[str, _Wait] = field(default_factory=dict)
     _held: set[Lane] = field(default_factory=set)
     """Lanes of passed entries, at destinations that do not wait themselves."""
+
+    def __post_init__(self) -> None:
+        self._entries_now = self.entries_max
 
     def choose(self, entries: Iterable[tuple[int, StoredEntry, int]]) -> list[tuple[int, StoredEntry]]:
         """Returns the next batch of entries (number, entry, bytes) that were read from `position` on, in order.
@@ -97,13 +102,17 @@ class ForwardingOrder:
             assert number >= self.position, (number, self.position)
             if self._must_wait(entry):
                 self._held.update(lane_of(send) for send in entry.sends if not self._is_waiting(send.destination))
-            elif chosen and (len(chosen) == self.entries_max or size_bytes + entry_bytes > self.bytes_max):
+            elif chosen and (len(chosen) == self._entries_now or size_bytes + entry_bytes > self.bytes_max):
                 break
             else:
                 chosen.append((number, entry))
                 size_bytes += entry_bytes
             self.position = number + 1
         return chosen
+
+    def shrink(self, entries: int) -> None:
+        """So many in a batch were too many: the next one has half of them, and those after it a little more each."""
+        self._entries_now = max(1, entries // 2)
 
     def suspend(self, destination: str, now_ms: int) -> bool:
         """Let a destination's entries wait, longer each time, for it takes nothing now.
@@ -125,7 +134,8 @@ class ForwardingOrder:
             self.begin_again()
 
     def sent(self, destinations: Iterable[str]) -> None:
-        """Something went there: they do not wait any more."""
+        """A batch went there: they do not wait any more, and the next may be larger."""
+        self._entries_now = min(self.entries_max, self._entries_now + 1 + self._entries_now // 8)
         for destination in destinations:
             self._waits.pop(destination, None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from jbm_kafka.client.partition_choice import other_count
 from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
@@ -65,14 +65,14 @@ class StoreForwarder:
         self.provider: ProviderOfBatches | None = None
         """Kafka's, once it was there."""
         self._batches: NumberedBatches | None = None
-        """None: it must be taken over first."""
         self._unfinished: BatchUnderWay | None = None
         """It is in Kafka, and the store could not be told."""
         self._found: dict[str, tuple[Destination, TopicInfo]] = {}
         """Where messages go, by destination as it is stored."""
         self._written_at_ms = 0
-        self._one_by_one = 0
-        """So many entries go alone, since one of a batch was refused and nobody says which."""
+        """By the wall, for other clocks stand still while a machine sleeps."""
+        self._silent_until_ms: dict[str, int] = {}
+        """Until when no further line tells of dead letters, by destination."""
         self._stop = WakeUp()
         self._through = -1
         """The highest number that was there when all that waits was looked at last; -1: it is being looked at."""
@@ -176,18 +176,19 @@ class StoreForwarder:
             self._finish(self._unfinished)
         if self._is_idle() and self._store.batch() is None:
             return False
-        batches = self._taken_over()
-        self._order.release_due(self._now_ms())
-        rows = self._store.waiting(self._order.position, ENTRIES_MAX, 2 * BYTES_MAX)
-        if not rows:
-            return False
-        self._order.entries_max = 1 if self._one_by_one else ENTRIES_MAX
         try:
+            batches = self._taken_over()
+            self._order.release_due(self._now_ms())
+            rows = self._store.waiting(self._order.position, ENTRIES_MAX, 2 * BYTES_MAX)
+            if not rows:
+                return False
             ready = self._made_ready(self._order.choose(rows))
             if ready:
                 self._write(batches, ready)
         except BaseException:
             self._order.begin_again()  # what was chosen is not sent
+            if self._batches is not None:
+                self._batches.close()  # who takes over anew asks what became of the last one
             raise
         return True
 
@@ -240,12 +241,8 @@ class StoreForwarder:
         return provider.place_unit(info.topic, send.key) if found is None else found
 
     def _write(self, batches: NumberedBatches, ready: Sequence[_Ready]) -> None:
-        if self._now_ms() - self._written_at_ms > MARK_AGAIN_MS:
-            try:
-                batches.write(self._store.batch_number(), [])
-            except KafkaClientError:  # its producer may be gone, which only a new take-over replaces
-                self._batches = None
-                raise
+        if abs(self._clock.now_ms() - self._written_at_ms) > MARK_AGAIN_MS:
+            batches.write(self._store.batch_number(), [])
         number = self._store.batch_number() + 1
         batch = BatchUnderWay(number, tuple(each.number for each in ready))
         self._store.begin_batch(batch)
@@ -256,13 +253,12 @@ class StoreForwarder:
             self._store.end_batch(BatchUnderWay(number - 1, ()))
             self._refused(error, {each.number: each.entry for each in ready})
             return
-        except KafkaClientError:  # its end may not be known: whoever takes over asks
-            self._batches = None
+        except KafkaClientError:
+            self._order.shrink(len(ready))  # its offset may have been too late on a slow line
             raise
-        self._written_at_ms = self._now_ms()
+        self._written_at_ms = self._clock.now_ms()
         self._finish(batch)
         self._order.sent(send.destination for each in ready for send in each.entry.sends)
-        self._one_by_one = max(0, self._one_by_one - 1)
 
     def _finish(self, batch: BatchUnderWay) -> None:
         self._unfinished = batch
@@ -289,10 +285,11 @@ class StoreForwarder:
         refusal = error.refusals.get(None)
         if refusal is not None and not refusal.group and isinstance(refusal.cause, AccessRefused | RecordTooLarge):
             if len(entries) > 1:
-                self._one_by_one = len(entries)  # Kafka says that one is refused, and not which
+                self._order.shrink(len(entries))  # Kafka says that one is refused, and not which
                 return
             self._set_aside(entries, dict.fromkeys(entries, str(refusal.cause)))
             return
+        self._order.shrink(len(entries))  # a slow line may not get so much there in time
         for destination in {send.destination for entry in blamed for send in entry.sends}:
             self._forget(destination)
             self._suspend(destination, error)
@@ -331,37 +328,35 @@ class StoreForwarder:
             self.provider = self._connect()
             if self._stop.is_set():
                 raise JMSError("it was stopped while it connected")
-        batches = self.provider.numbered_batches(self._store.store_id)
+        if self._batches is None:
+            self._batches = self.provider.numbered_batches(self._store.store_id)
+        batches = self._batches
         self._check_cluster(batches.cluster_id())
         found, number, under_way = batches.take_over(), self._store.batch_number(), self._store.batch()
         if under_way is not None and found == number:
             self._finish(under_way)
         elif found > number:
-            self._doubt(self._all_waiting(), "the folder is an older copy of what has forwarded since")
-            self._store.end_batch(BatchUnderWay(found, ()))
+            self._doubt("the folder is an older copy of what has forwarded since")
+            number = found
         elif under_way is not None and found == number - 1 and found:
-            self._store.end_batch(BatchUnderWay(number - 1, ()))
+            number = found
         elif under_way is not None:
-            taken = {each: entry for each, entry in self._all_waiting().items() if each in under_way.entries}
-            self._doubt(taken, "it ended longer ago than Kafka keeps such numbers")
-            self._store.end_batch(BatchUnderWay(number, ()))
+            self._doubt("it ended longer ago than Kafka keeps such numbers", frozenset(under_way.entries))
         # The first number has no batch: so its absence later says that Kafka has forgotten it, and nothing else.
-        if not self._store.batch_number():
-            self._store.end_batch(BatchUnderWay(1, ()))
-        batches.write(self._store.batch_number(), [])
-        self._written_at_ms = self._now_ms()
-        self._batches = batches
+        number = number or 1
+        self._store.begin_batch(BatchUnderWay(number, ()))  # the disk has it, and what is in doubt, before Kafka has
+        batches.write(number, [])
+        self._written_at_ms = self._clock.now_ms()
         self._order.begin_again()
         return batches
 
-    def _all_waiting(self) -> dict[int, StoredEntry]:
-        found: dict[int, StoredEntry] = {}
-        while rows := self._store.waiting(max(found, default=-1) + 1, ENTRIES_MAX, BYTES_MAX):
-            found.update((number, entry) for number, entry, _ in rows)
-        return found
-
-    def _doubt(self, entries: Mapping[int, StoredEntry], why: str) -> None:
-        self._set_aside(entries, dict.fromkeys(entries, IN_DOUBT.format(why=why)))
+    def _doubt(self, why: str, numbers: Container[int] | None = None) -> None:
+        """Set entries aside of which nobody knows whether they were sent; None: all that wait."""
+        begin = 0
+        while rows := self._store.waiting(begin, ENTRIES_MAX, BYTES_MAX):
+            begin = rows[-1][0] + 1
+            taken = {number: entry for number, entry, _ in rows if numbers is None or number in numbers}
+            self._set_aside(taken, dict.fromkeys(taken, IN_DOUBT.format(why=why)))
 
     def _check_cluster(self, cluster_id: str) -> None:
         if not self._store.cluster_id:

@@ -6,19 +6,21 @@ A kill is the folder as the kernel has it at that moment, copied, and a new proc
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import NobodyAnswers
-from jbm_kafka.store_and_forward.forwarding_order import next_wait_ms
+from jbm_kafka.store_and_forward.forwarding_order import LONGEST_WAIT_MS, next_wait_ms
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay
+from jbm_kafka.store_and_forward.store_forwarder import MARK_AGAIN_MS
 from tests.support.forwarding_rounds import QUEUES, Rounds
+from tests.support.manual_clock import ManualClock
 from tests.support.waiting import wait_until
 
 COUNT = 8
@@ -123,6 +125,95 @@ def test_a_number_that_kafka_has_forgotten_is_no_reason_to_send_again(
     rounds.store.retry()
     rounds.forward_all()
     assert rounds.found("a") == [0, 2, 1]
+
+
+def test_a_number_is_repeated_after_a_machine_has_slept_for_long(tmp_path: Path) -> None:
+    """SAF-3: the clock that stands still while it sleeps said that Kafka has it still: all of a batch was in doubt."""
+    clock = ManualClock()
+    with closing(Rounds(tmp_path, "slept", clock=clock)) as rounds:
+        rounds.put(0, "a")
+        rounds.forward_all()
+        clock.jump(8 * MARK_AGAIN_MS)
+        with closing(MemoryKafka(rounds.world.cluster).admin()) as admin:
+            admin.delete_groups([f"jbm.{rounds.store.store_id}.mark"])  # as Kafka does by itself after a week
+
+        def kill(transactional_id: str, step: str) -> None:
+            if step == "produce":
+                raise Killed
+
+        rounds.world.cluster.faults.step = kill
+        rounds.put(1, "a")
+        with pytest.raises(Killed):
+            rounds.forwarder.forward()
+        rounds.world.cluster.faults.step = None
+        rounds.start()
+        rounds.forward_all()
+        assert rounds.found("a") == [0, 1]
+
+
+def test_whatever_a_batch_ended_with_it_is_asked_for(rounds: Rounds) -> None:
+    """SAF-3: after an error that nobody had thought of a batch that was committed was sent again."""
+    for number in range(3):
+        rounds.put(number, "a")
+
+        def fail(transactional_id: str, step: str) -> None:
+            if step == "committed" and transactional_id.endswith(rounds.store.store_id):
+                raise MemoryError
+
+        rounds.world.cluster.faults.step = fail if number else None
+        with suppress(MemoryError):
+            rounds.forward_all()
+        rounds.world.cluster.faults.step = None
+        rounds.forward_all()
+    assert rounds.found("a") == [0, 1, 2]
+
+
+def test_a_disk_that_fails_when_a_batch_begins_puts_nothing_in_doubt(rounds: Rounds) -> None:
+    """SAF-3: its number was taken, and never came to Kafka; the next batch, cut short, was one that nobody knows."""
+    rounds.put(0, "a")
+    rounds.forward_all()
+    begun = rounds.store.begin_batch
+
+    def fail(batch: BatchUnderWay) -> None:
+        begun(batch)
+        raise ResourceAllocationError("it cannot be written")
+
+    def kill(transactional_id: str, step: str) -> None:
+        if step == "produce":
+            raise Killed
+
+    rounds.put(1, "a")
+    rounds.store.begin_batch = fail  # type: ignore[method-assign]
+    with pytest.raises(ResourceAllocationError):
+        rounds.forwarder.forward()
+    rounds.store.begin_batch = begun  # type: ignore[method-assign]
+    rounds.world.cluster.faults.step = kill
+    with pytest.raises(Killed):
+        rounds.forwarder.forward()
+    rounds.world.cluster.faults.step = None
+    rounds.start()
+    rounds.forward_all()
+    assert rounds.found("a") == [0, 1]
+
+
+def test_a_line_on_which_few_records_get_through_in_time_gets_small_batches(tmp_path: Path) -> None:
+    """SAF-3: the same large one was tried for ever, and nothing got through."""
+    clock, written = ManualClock(), 0
+
+    def slow(transactional_id: str, step: str) -> None:
+        nonlocal written
+        written = 0 if step == "begin" else written + (step == "produce")
+        rounds.world.cluster.faults.leaderless = every if written > 20 else frozenset()
+
+    every = frozenset(("a", partition) for partition in range(16))
+    with closing(Rounds(tmp_path, "slow", clock=clock)) as rounds:
+        for number in range(300):
+            rounds.put(number, "a")
+        rounds.world.cluster.faults.step = slow
+        for _ in range(60):
+            rounds.forwarder.forward()
+            clock.advance(LONGEST_WAIT_MS)
+        assert rounds.found("a") == list(range(300))
 
 
 def test_an_older_copy_of_the_folder_sends_nothing_twice(rounds: Rounds) -> None:

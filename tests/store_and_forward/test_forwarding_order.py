@@ -73,7 +73,7 @@ def test_each_lane_keeps_its_order_and_all_is_sent(
             now_ms += LONGEST_WAIT_MS
             order.release_due(now_ms)
         elif step == "abort":
-            order.choose(rows())
+            order.shrink(len(order.choose(rows())))
             order.begin_again()
         else:
             forward()
@@ -105,6 +105,23 @@ def test_a_batch_ends_at_its_bytes_and_a_larger_entry_goes_alone() -> None:
     ):
         found.append([number for number, _ in chosen])
     assert found == [[0], [1], [2], [3]]
+
+
+def test_a_batch_that_was_too_much_is_halved_and_grows_again() -> None:
+    order = ForwardingOrder(1_000, 1 << 20)
+    sizes = []
+    for is_written in [*[False] * 4, *[True] * 60]:
+        size = len(order.choose((number, entry("queue:a"), 1) for number in range(2_000)))
+        sizes.append(size)
+        if is_written:
+            order.sent(["queue:a"])
+        else:
+            order.shrink(size)
+        order.begin_again()
+    assert sizes[:5] == [1_000, 500, 250, 125, 62]
+    assert sizes[4:] == sorted(sizes[4:])
+    assert max(after / before for before, after in pairwise(sizes[4:])) < 1.2, "what fitted fits soon again"
+    assert sizes[-1] == 1_000
 
 
 @pytest.mark.parametrize(
