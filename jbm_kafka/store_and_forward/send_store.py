@@ -290,8 +290,9 @@ class SendStore:
 
     def keep_cluster(self, cluster_id: str) -> None:
         """Bind the store to this cluster: it forwards to no other from now on."""
-        self.cluster_id = self._said["cluster"] = cluster_id
+        self._said["cluster"] = cluster_id
         _write_id(self.path, self._said)
+        self.cluster_id = cluster_id  # not before, or the next try would rely on it
 
     # -- operators -------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
 from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
-from jbm_kafka.store_and_forward.send_store import BatchUnderWay, SendStore
+from jbm_kafka.store_and_forward.send_store import SAY_AGAIN_MS, BatchUnderWay, SendStore
 
 log = logging.getLogger("jbm_kafka.store_and_forward")
 
@@ -310,12 +310,18 @@ class StoreForwarder:
     def _set_aside(self, entries: Mapping[int, StoredEntry], reasons: Mapping[int, str]) -> None:
         if not entries:
             return
+        numbers: dict[str, list[int]] = {}
         for number, entry in entries.items():
-            log.error(
-                "%s: entry %d to %s is set aside as a dead letter of the store: %s",
-                *(self._store.path, number, entry.sends[0].destination, reasons[number]),
-            )
+            numbers.setdefault(entry.sends[0].destination, []).append(number)
             self._order.set_aside(entry)
+        now_ms = self._now_ms()
+        for destination, aside in numbers.items():
+            if now_ms >= self._silent_until_ms.get(destination, 0):
+                self._silent_until_ms[destination] = now_ms + SAY_AGAIN_MS
+                log.error(
+                    "%s: entries to %s become dead letters of the store, the first is number %d: %s",
+                    *(self._store.path, destination, aside[0], reasons[aside[0]]),
+                )
         self._store.set_aside(list(entries.items()), lambda number: reasons[number])
 
     # -- taking over -----------------------------------------------------------------------------------------------

@@ -232,6 +232,30 @@ def test_an_older_copy_of_the_folder_sends_nothing_twice(rounds: Rounds) -> None
     assert "the folder is an older copy" in rounds.store.set_aside_entries()[0][1].reason
 
 
+def test_a_disk_that_cannot_keep_which_cluster_it_is_forwards_to_none(rounds: Rounds) -> None:
+    """SAF-3: at the second try it was, and another cluster could be next."""
+    folder = rounds.store.path / "store.json.new"
+    folder.mkdir()
+    rounds.put(0, "a")
+    for _ in range(2):
+        with pytest.raises(IsADirectoryError):
+            rounds.forwarder.forward()
+    folder.rmdir()
+    rounds.forward_all()
+    assert rounds.found("a") == [0]
+
+
+def test_many_dead_letters_of_one_destination_are_one_line(rounds: Rounds, caplog: pytest.LogCaptureFixture) -> None:
+    """SAF-6"""
+    rounds.world.cluster.faults.denied = frozenset({"b"})
+    for number in range(50):
+        rounds.put(number, "b")
+        rounds.forward_all()
+    assert rounds.store.counts().set_aside == 50
+    [line] = [record.getMessage() for record in caplog.records if "dead letters" in record.getMessage()]
+    assert "entries to queue:b become dead letters of the store, the first is number 1: " in line
+
+
 def test_another_cluster_gets_nothing(rounds: Rounds, tmp_path: Path) -> None:
     """SAF-3"""
     rounds.put(0, "a")
