@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from jbm_kafka.client.partition_choice import other_count
 from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.destination import Destination, parse_destination
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, JMSSecurityError
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.fenced_sends import NumberedBatches, ProviderOfBatches
 from jbm_kafka.ports.kafka import (
@@ -196,6 +196,7 @@ class StoreForwarder:
         """Choose partitions and check; what cannot go is set aside, or ends the batch before it."""
         ready: list[_Ready] = []
         hopeless: dict[int, str] = {}
+        is_let_in = False
         for number, entry in chosen:
             at = entry.sends[0]
             try:
@@ -209,6 +210,10 @@ class StoreForwarder:
                 if verdict is Verdict.DESTINATION_WAITS:
                     self._suspend(at.destination, error)
                     break  # what was chosen behind it is chosen anew, by what waits now
+                if isinstance(error, JMSSecurityError) and not is_let_in:
+                    assert self._batches is not None
+                    self._batches.cluster_id()  # raises if nothing goes, for our credentials are refused
+                    is_let_in = True
                 hopeless[number] = str(error)
                 continue
             ready.append(_Ready(number, entry, records))

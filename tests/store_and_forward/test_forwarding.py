@@ -15,7 +15,7 @@ from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaClientError
-from jbm_kafka.ports.kafka import NobodyAnswers
+from jbm_kafka.ports.kafka import AccessRefused, NobodyAnswers
 from jbm_kafka.store_and_forward.forwarding_order import LONGEST_WAIT_MS, next_wait_ms
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay
 from jbm_kafka.store_and_forward.store_forwarder import MARK_AGAIN_MS
@@ -319,6 +319,28 @@ def test_a_right_that_is_missing_makes_dead_letters_of_its_own_entries_only(roun
     rounds.forward_all()
     assert rounds.found("b") == [1, 3, 5, 7, COUNT]
     assert rounds.found("a")[-1] == COUNT, "a transaction is set aside and sent whole"
+
+
+def test_credentials_that_are_refused_make_no_dead_letters(rounds: Rounds) -> None:
+    """SAF-6: what was sent to a destination for the first time became one, when the password had been changed."""
+    rounds.put(0, "a")
+    rounds.forward_all()
+    batches = rounds.forwarder._batches
+    assert batches is not None
+
+    def refuse(name: str = "") -> str:
+        raise AccessRefused("Authentication failed")
+
+    rounds.world.cluster.faults.create = refuse  # type: ignore[assignment]
+    batches.cluster_id = refuse  # type: ignore[method-assign]
+    rounds.put(1, "new")
+    with pytest.raises(AccessRefused):
+        rounds.forwarder.forward()
+    assert rounds.store.counts().set_aside == 0
+    rounds.world.cluster.faults.create = None
+    del batches.cluster_id
+    rounds.forward_all()
+    assert rounds.found("new") == [1]
 
 
 def test_what_is_too_large_for_its_topic_is_a_dead_letter_and_its_unit_goes_on(rounds: Rounds) -> None:
