@@ -55,6 +55,8 @@ MEND_MS = 1_000
 """How often a store that could not be written is tried again."""
 SYNC_S = 1.0
 """How often the disk writes what is stored, where nobody waits for it."""
+LOOKS = 8
+"""So often a store is read beside its owner, who may delete a file that it was about to read."""
 SAY_AGAIN_MS = 60_000
 """So often it is logged that it still cannot be written."""
 _NUMBER = struct.Struct(">cQ")
@@ -691,20 +693,27 @@ def look_into(folder: Path, count_max: int) -> StoreContent:
     """
     path = folder.absolute()
     _check_is_store(path)
+    for tries_left in reversed(range(LOOKS)):
+        try:
+            return _looked_into(path, count_max)
+        except Exception as error:  # RocksDB knows no finer class
+            if not tries_left:
+                raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
+    raise AssertionError(path)
+
+
+def _looked_into(path: Path, count_max: int) -> StoreContent:
     waiting: list[tuple[int, StoredEntry]] = []
     count = size_bytes = 0
-    try:
-        db = Rdict(str(path / ROCKS_FOLDER), Options(raw_mode=True), access_type=AccessType.read_only(False))
-        with closing(db):
-            for number, value in _rows_of(db, _WAITS, 0):
-                count += 1
-                size_bytes += len(value)
-                if len(waiting) < max(1, count_max):
-                    waiting.append((number, decode_entry(value)))
-            aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
-            lost = int(db.get(_LOST) or 0)
-    except Exception as error:  # RocksDB knows no finer class
-        raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
+    db = Rdict(str(path / ROCKS_FOLDER), Options(raw_mode=True), access_type=AccessType.read_only(False))
+    with closing(db):
+        for number, value in _rows_of(db, _WAITS, 0):
+            count += 1
+            size_bytes += len(value)
+            if len(waiting) < max(1, count_max):
+                waiting.append((number, decode_entry(value)))
+        aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
+        lost = int(db.get(_LOST) or 0)
     oldest_at_ms = waiting[0][1].stored_at_ms if waiting else 0
     holder = _holder(path) if is_locked(path / LOCK_FILE) else ""
     return StoreContent(

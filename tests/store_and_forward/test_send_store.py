@@ -190,6 +190,35 @@ def test_who_asks_for_the_holder_keeps_no_sender_from_its_store(tmp_path: Path) 
         timer.join()
 
 
+BUSY = """
+import sys
+from pathlib import Path
+from tests.store_and_forward.test_send_store import entry, opened
+from jbm_kafka.store_and_forward.send_store import BatchUnderWay
+with opened(Path(sys.argv[1])) as store:
+    for begin in range(1, 1_000_000, 100):
+        for number in range(begin, begin + 100):
+            store.put(entry(number, size=50_000))
+        batch = BatchUnderWay(begin, tuple(range(begin, begin + 100)))
+        store.begin_batch(batch)
+        store.end_batch(batch)
+        if begin == 1:
+            print("busy", flush=True)
+"""
+
+
+def test_who_looks_while_a_sender_is_busy_sees_its_store(tmp_path: Path) -> None:
+    """One look in nine told of a corruption: a file that it was about to read had been forwarded meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", BUSY, tmp_path], stdout=subprocess.PIPE) as sender:
+        try:
+            assert sender.stdout is not None
+            assert sender.stdout.readline()
+            for _ in range(60):
+                look_into(tmp_path, 1)
+        finally:
+            sender.kill()
+
+
 def test_a_folder_that_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
     """As one that another user has, who alone may read it."""
     with pytest.raises(ResourceAllocationError, match="cannot be read: File name too long"):
