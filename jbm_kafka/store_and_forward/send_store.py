@@ -139,7 +139,7 @@ class SendStore:
         self._lost = int(self._db.get(_LOST) or 0)
         self._number = self._count()
         self._report_torn_tail()
-        self._mark.open(self._number)
+        self._mark.open(self._number, fsync=fsync)
         self._make_reserve(room_bytes=0)
         self._is_unsynced = False
         work = self._write_pending if fsync else self._sync_again_and_again
@@ -663,9 +663,9 @@ class SendStore:
                 "" if self._fsync else "; with store_fsync=True a send is confirmed when the disk has it",
             )
             self._number = self._mark.number
-        elif self._mark.was_torn and not self._fsync:
+        elif self._mark.was_torn:
             log.warning(
-                "the store in %s was open when the machine stopped, and does not wait for the disk: sends of its last "
+                "the store in %s was open when the machine stopped, and did not wait for the disk: sends of its last "
                 "second may be missing; entry %d is the last that is there",
                 *(self.path, self._number),
             )

@@ -129,10 +129,13 @@ def test_a_damaged_block_of_the_disk_is_an_error_and_hides_nothing(tmp_path: Pat
             look()
 
 
+@pytest.mark.parametrize("fsync", [False, True])
 def test_a_machine_that_stopped_is_told_where_nobody_waited_for_the_disk(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fsync: bool
 ) -> None:
-    """SAF-5: also where the mark is as old as what is missing."""
+    """SAF-5: also where the mark is as old as what is missing. A `store forward`, which waits for it, said nothing, nor
+    did who came after.
+    """
     with opened(tmp_path / "a") as store:
         store.put(entry(1))
         copy_of_moment(tmp_path / "a", tmp_path / "other")
@@ -140,7 +143,7 @@ def test_a_machine_that_stopped_is_told_where_nobody_waited_for_the_disk(
     said = bytearray(mark.read_bytes())
     said[9:45] = b"another-run-of-this-machine".ljust(36)
     mark.write_bytes(said)
-    with opened(tmp_path / "other") as store:
+    with opened(tmp_path / "other", fsync=fsync) as store:
         assert numbers(store) == [1]
     assert "sends of its last second may be missing; entry 1 is the last that is there" in caplog.text
     caplog.clear()
