@@ -95,12 +95,13 @@ class StoreForwarder:
         self._thread.join(0.0 if self.provider is None else timeout_s)
 
     def wait_forwarded(self, timeout_s: float) -> bool:
-        """Returns True when nothing waits; False when the time is up, or when Kafka takes nothing for now."""
+        """Returns True when nothing waits; False if the time is up, Kafka takes nothing for now, or it was stopped."""
         self._news.wait_for(self._has_nothing_to_do, timeout_s)
         return self._is_idle()
 
     def _has_nothing_to_do(self) -> bool:
-        return self._is_idle() or self.trouble != "" or self._through == self._store.number
+        is_done = self._is_idle() or self._through == self._store.number
+        return is_done or self.trouble != "" or self._stop.is_set()
 
     def troubles(self) -> list[str]:
         """Returns a sentence for each thing that hinders it."""

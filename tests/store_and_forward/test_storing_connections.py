@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,7 +23,9 @@ from jbm_kafka.errors import (
     ResourceAllocationError,
     TransactionRolledBackError,
 )
+from jbm_kafka.jms.connection import provider_of
 from jbm_kafka.jms.xa import XAConnectionFactory
+from jbm_kafka.store_and_forward.storing_provider import StoringProvider
 from jbm_kafka.testing.memory_world import MemoryWorld
 
 ORDERS = Queue("orders")
@@ -291,6 +293,25 @@ def test_ctrl_c_while_closing_waits_ends_forwarding_and_lets_the_folder_go(world
     with storing(world.url, tmp_path).create_sender():
         pass
     assert [message.body for message in received(world, 1)] == ["1"]
+
+
+def test_forwarding_ends_when_its_time_is_up(world: MemoryWorld, tmp_path: Path) -> None:
+    """SAF-2: after the time that `store forward` was given, closing forwarded for a minute more."""
+    connection = storing(world.url, tmp_path).create_connection()
+    sender, provider = connection.create_sender(), cast(StoringProvider, provider_of(connection))
+
+    def send_more(transactional_id: str, step: str) -> None:
+        if step == "commit":
+            sender.send(ORDERS, "2")
+
+    sender.send(ORDERS, "1")
+    world._world.cluster.faults.step = send_more
+    provider.forward(0.0)
+    world._world.cluster.faults.step = None
+    forwarded, waiting = provider.forwarded, provider.stored().waiting
+    assert waiting
+    connection.close()
+    assert (provider.forwarded, provider.stored().waiting) == (forwarded, waiting)
 
 
 def calls(frame: FrameType | None) -> Iterator[str]:
