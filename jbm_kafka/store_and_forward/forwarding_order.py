@@ -87,6 +87,9 @@ class ForwardingOrder:
     _waits: dict[str, _Wait] = field(default_factory=dict)
     _held: set[Lane] = field(default_factory=set)
     """Lanes of passed entries, at destinations that do not wait themselves."""
+    _before: tuple[frozenset[str], int, frozenset[Lane]] | None = None
+    """Who waited when destinations were last tried again, how far the pass had come, and the lanes that it held. None:
+    that is of no use any more."""
 
     def __post_init__(self) -> None:
         self._entries_now = self.entries_max
@@ -122,33 +125,39 @@ class ForwardingOrder:
         before = self._waits.get(destination)
         tries = 0 if before is None else before.tries + 1
         self._waits[destination] = _Wait(tries, now_ms + next_wait_ms(tries))
-        self.begin_again()
+        self._look_from(0, ())
+        if self._before is not None and self._before[0] <= set(self.waiting_destinations):
+            self._look_from(*self._before[1:])  # nothing went, and all that was passed is to be passed again
         return before is None
 
     def release_due(self, now_ms: int) -> None:
         """Try destinations again whose time has come; what they hold is looked at from the beginning."""
         due = [wait for wait in self._waits.values() if wait.until_ms <= now_ms]
         if due:
+            if self._before is None or self.position >= self._before[1]:
+                self._before = frozenset(self.waiting_destinations), self.position, frozenset(self._held)
             for wait in due:
                 wait.until_ms = -1
-            self.begin_again()
+            self._look_from(0, ())
 
     def sent(self, destinations: Iterable[str]) -> None:
         """A batch went there: they do not wait any more, and the next may be larger."""
+        self._before = None
         self._entries_now = min(self.entries_max, self._entries_now + 1 + self._entries_now // 8)
         for destination in destinations:
             self._waits.pop(destination, None)
 
     def set_aside(self, entry: StoredEntry) -> None:
         """It will not go: a destination that it was tried at is no longer one that waited for it."""
+        self._before = None
         for send in entry.sends:
             if not self._is_waiting(send.destination):
                 self._waits.pop(send.destination, None)
 
     def begin_again(self) -> None:
-        """Look at all from the beginning, as when a batch was not written."""
-        self.position = 0
-        self._held.clear()
+        """Look at all from the beginning, as when nobody knows what became of a batch."""
+        self._before = None
+        self._look_from(0, ())
 
     def due_at_ms(self) -> int | None:
         """Returns when the next destination is to be tried again; None: none waits."""
@@ -158,6 +167,9 @@ class ForwardingOrder:
     def waiting_destinations(self) -> list[str]:
         """Returns those that take nothing for now, by name."""
         return sorted(filter(self._is_waiting, self._waits))
+
+    def _look_from(self, position: int, held: Iterable[Lane]) -> None:
+        self.position, self._held = position, set(held)
 
     def _must_wait(self, entry: StoredEntry) -> bool:
         return any(self._is_waiting(send.destination) or lane_of(send) in self._held for send in entry.sends)

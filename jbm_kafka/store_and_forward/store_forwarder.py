@@ -278,18 +278,19 @@ class StoreForwarder:
         Raises:
             TransactionAborted: no entry is to blame.
         """
-        self._order.begin_again()
         hopeless = {
             int(token): str(refusal.cause)
             for token, refusal in error.refusals.items()
             if isinstance(token, int) and token in entries and not isinstance(refusal.cause, UnknownTopic)
         }
         if hopeless:
+            self._order.begin_again()
             self._set_aside({number: entries[number] for number in hopeless}, hopeless)
             return
         blamed = [entries[token] for token in error.failed if isinstance(token, int) and token in entries]
         refusal = error.refusals.get(None)
         if refusal is not None and not refusal.group and isinstance(refusal.cause, AccessRefused | RecordTooLarge):
+            self._order.begin_again()
             if len(entries) > 1:
                 self._order.shrink(len(entries))  # Kafka says that one is refused, and not which
                 return
@@ -359,7 +360,6 @@ class StoreForwarder:
         self._store.begin_batch(BatchUnderWay(number, ()))  # the disk has it, and what is in doubt, before Kafka has
         batches.write(number, [])
         self._written_at_ms = self._clock.now_ms()
-        self._order.begin_again()
         return batches
 
     def _doubt(self, why: str, numbers: Container[int] | None = None) -> None:
