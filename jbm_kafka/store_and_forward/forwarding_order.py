@@ -145,7 +145,9 @@ class ForwardingOrder:
         self._before = None
         self._entries_now = min(self.entries_max, self._entries_now + 1 + self._entries_now // 8)
         for destination in destinations:
-            self._waits.pop(destination, None)
+            wait = self._waits.pop(destination, None)
+            if wait is not None and wait.until_ms >= 0:  # it took a part of the batch that it began to wait in
+                self._look_from(0, ())
 
     def set_aside(self, entry: StoredEntry) -> None:
         """It will not go: a destination that it was tried at is no longer one that waited for it."""

@@ -161,6 +161,24 @@ def test_when_something_went_all_that_was_passed_is_looked_at() -> None:
     assert choose() == [2]
 
 
+def test_a_destination_that_took_a_part_of_a_batch_is_looked_at_again() -> None:
+    """SAF-6: as where it is known of one unit only where it goes; what was passed before is not passed for ever."""
+    order = ForwardingOrder(10, 1_000)
+    order.suspend("queue:a", 0)
+    waiting = {number: entry("queue:a") for number in range(3)}
+
+    def choose() -> list[int]:
+        return [n for n, _ in order.choose((n, each, 1) for n, each in waiting.items() if n >= order.position)]
+
+    assert not choose()
+    order.release_due(LONGEST_WAIT_MS)
+    assert choose() == [0, 1, 2]
+    order.suspend("queue:a", LONGEST_WAIT_MS)
+    del waiting[0]
+    order.sent(["queue:a"])
+    assert choose() == [1, 2]
+
+
 def test_a_batch_ends_at_its_bytes_and_a_larger_entry_goes_alone() -> None:
     order = ForwardingOrder(10, 100)
     sizes = [60, 50, 200, 10]
