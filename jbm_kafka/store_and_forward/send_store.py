@@ -122,6 +122,7 @@ class SendStore:
         self._syncing = threading.RLock()
         """Held while the disk writes; taken after `_lock`, or alone."""
         kept_at_fork(self)
+        self._mark = AcknowledgedMark(path / MARK_FILE)  # first: what fails after the database is there keeps it
         self._db = _opened(path / ROCKS_FOLDER)
         self._is_open = True
         self._is_shut = False
@@ -135,7 +136,6 @@ class SendStore:
         self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
         self._first = 0
         """No number below it waits: RocksDB would pass over each one that was deleted there."""
-        self._mark = AcknowledgedMark(path / MARK_FILE)
         self._lost = int(self._db.get(_LOST) or 0)
         self._number = self._count()
         self._report_torn_tail()

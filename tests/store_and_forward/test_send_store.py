@@ -439,6 +439,20 @@ def test_ctrl_c_anywhere_in_a_send_leaves_it_stored_and_counted_or_neither(tmp_p
         assert store.counts().waiting == len(numbers(store)) == len(set(numbers(store)))
 
 
+def test_a_folder_that_could_not_be_opened_is_opened_when_its_cause_is_mended(tmp_path: Path) -> None:
+    """SAF-1: as long as the error was kept somewhere, this process was told that the database is locked by itself."""
+    with opened(tmp_path):
+        pass
+    (tmp_path / "sends.mark").rename(tmp_path / "kept")
+    (tmp_path / "sends.mark").mkdir()
+    with pytest.raises(ResourceAllocationError, match="Is a directory") as kept, opened(tmp_path):
+        pass
+    (tmp_path / "sends.mark").rmdir()
+    (tmp_path / "kept").rename(tmp_path / "sends.mark")
+    with opened(tmp_path) as store:
+        assert not numbers(store), kept
+
+
 def test_other_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("hi")
