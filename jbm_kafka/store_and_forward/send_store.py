@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -57,6 +58,8 @@ SYNC_S = 1.0
 """How often the disk writes what is stored, where nobody waits for it."""
 LOOKS = 8
 """So often a store is read beside its owner, who may delete a file that it was about to read."""
+RETRIED_AT_ONCE = 100
+"""Entries; all of a full store at once took four times its size of memory."""
 SAY_AGAIN_MS = 60_000
 """So often it is logged that it still cannot be written."""
 _NUMBER = struct.Struct(">cQ")
@@ -300,21 +303,32 @@ class SendStore:
 
     def retry(self, numbers: Sequence[int] | None = None) -> int:
         """Have entries that were set aside wait again, behind all others; None: all. Returns how many."""
+        retried = begin = 0
         with self._lock:  # from the choice on: another thread's retry would have them wait twice
-            chosen = [each for each in self.set_aside_entries() if numbers is None or each[0] in numbers]
-            values = [encode_entry(entry._replace(reason="", set_aside_at_ms=0)) for _, entry in chosen]
-
-            def write(rows: WriteBatch) -> None:
-                for at, value in enumerate(values, self._number + 1):
-                    rows.put(_NUMBER.pack(_WAITS, at), value)
-                rows.put(_HIGHEST, str(self._number + len(values)).encode())
-
-            if chosen:
-                self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
-                self._number = self._count()
-                self._mark.set(self._number)
-        if chosen:
+            try:
+                while rows := list(islice(self._rows(_ASIDE, begin), RETRIED_AT_ONCE)):
+                    begin = rows[-1][0] + 1
+                    retried += self._retry([row for row in rows if numbers is None or row[0] in numbers])
+            finally:
+                if retried:
+                    self._number = max(self._number, self._count())
+                    self._mark.set(self._number)
+        if retried:
             self.entered.set()
+        return retried
+
+    def _retry(self, chosen: Sequence[tuple[int, bytes]]) -> int:
+        """All of them or none; the counts are for the caller to correct."""
+        waiting = [encode_entry(decode_entry(value)._replace(reason="", set_aside_at_ms=0)) for _, value in chosen]
+
+        def write(rows: WriteBatch) -> None:
+            for at, value in enumerate(waiting, self._number + 1):
+                rows.put(_NUMBER.pack(_WAITS, at), value)
+            rows.put(_HIGHEST, str(self._number + len(waiting)).encode())
+
+        if chosen:
+            self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
+            self._number += len(chosen)
         return len(chosen)
 
     def drop(self, numbers: Sequence[int] | None = None, *, set_aside: bool = True) -> int:

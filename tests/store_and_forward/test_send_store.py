@@ -21,6 +21,7 @@ from jbm_kafka.store_and_forward.send_store import (
     MEND_MS,
     RESERVE_BYTES,
     RESERVE_FILE,
+    RETRIED_AT_ONCE,
     SAY_AGAIN_MS,
     BatchUnderWay,
     NotStored,
@@ -415,6 +416,22 @@ def test_what_is_set_aside_is_shown_retried_behind_all_others_and_dropped(tmp_pa
         assert store.drop([3], set_aside=False) == 1
     with opened(tmp_path) as store:
         assert numbers(store) == [3, 0]
+        assert store.counts().lost == 0
+
+
+def test_more_dead_letters_than_fit_into_memory_are_retried_in_their_order(tmp_path: Path) -> None:
+    """SAF-6: all of them were in memory at once, four times."""
+    many = 2 * RETRIED_AT_ONCE + 50
+    with opened(tmp_path) as store:
+        store_all(store, range(many))
+        rows = store.waiting(0, many, 1 << 30)
+        store.set_aside([(number, each) for number, each, _ in rows], lambda number: "in doubt")
+        store.put(entry(many))
+        assert store.retry() == many
+        assert numbers(store) == [many, *range(many)]
+        assert store.counts().set_aside == 0
+    with opened(tmp_path) as store:
+        assert numbers(store) == [many, *range(many)]
         assert store.counts().lost == 0
 
 
