@@ -31,8 +31,8 @@ class OpenStore:
     """A store with its forwarder, and its users counted."""
 
     settings: StoreSettings
-    key: tuple[str, str, str | None]
-    """The installation that it forwards to."""
+    installation: Installation
+    """Where it forwards to, with the settings of its first user."""
     store: SendStore
     forwarder: StoreForwarder
     users: int = 1
@@ -80,10 +80,10 @@ def opened_store(
     with _turn(settings):
         found = _open.get(settings.folder)
         if found is not None:
-            if (found.settings, found.key) != (settings, installation.key):
+            if found.settings != settings or not _shares(found.installation, installation):
                 raise InvalidSettingError(
-                    f"store_and_forward={settings.folder!r} is open in this process with other settings, or for "
-                    f"another cluster, namespace or state_dir: give the same, or another folder",
+                    f"store_and_forward={settings.folder!r} is open in this process with other settings, of its own or "
+                    f"of the factory, or for another cluster, namespace or state_dir: give the same, or another folder",
                     setting="store_and_forward",
                     value=settings.folder,
                 )
@@ -98,8 +98,15 @@ def opened_store(
         )
         forwarder = StoreForwarder(store, connect, clock)
         forwarder.start()
-        opened = _open[settings.folder] = OpenStore(settings, installation.key, store, forwarder)
+        opened = _open[settings.folder] = OpenStore(settings, installation, store, forwarder)
         return opened
+
+
+def _shares(running: Installation, wanted: Installation) -> bool:
+    """One forwards for all, with its credentials; what was asked for by name would be left in silence."""
+    return (running.key, running.client_settings) == (wanted.key, wanted.client_settings) and all(
+        getattr(running.config, name) == getattr(wanted.config, name) for name in wanted.given
+    )
 
 
 def _turn(settings: StoreSettings) -> threading.RLock:

@@ -248,6 +248,24 @@ def test_a_folder_is_shared_by_connections_of_the_same_settings(world: MemoryWor
     assert {message.body for message in received(world, 2)} == {"1", "2"}
 
 
+@pytest.mark.parametrize("other", [{"sasl.password": "mine"}, None])
+def test_nobody_shares_a_store_that_is_forwarded_by_others_settings(
+    nobody: str, tmp_path: Path, other: dict[str, str] | None
+) -> None:
+    """SAF-1: what it sent was forwarded with the first one's credentials, and its own settings were left in silence."""
+    theirs = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "joe",
+        "sasl.password": "theirs",
+    }
+    changed = {"record_timeout_ms": 30_000} if other is None else {"kafka": {**theirs, **other}}
+    with storing(nobody, tmp_path, kafka=theirs).create_sender():
+        with pytest.raises(InvalidSettingError, match="is open in this process with other settings"):
+            storing(nobody, tmp_path, **{"kafka": theirs, **changed}).create_sender()
+        storing(nobody, tmp_path, kafka=theirs).create_sender().close()
+
+
 def test_a_folder_is_the_same_however_it_is_written_and_from_wherever(
     nobody: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
