@@ -117,13 +117,13 @@ class RecordedProgress:
     def _take(self, message: Message, batch: _Batch) -> None:
         record = message._record
         assert record is not None, message
-        mark = self._mark(record)
-        if mark is not None and self._has_come(mark):
-            batch.taken.append(message)
-            batch.marks.append(mark)
-            self._source.counts.came_again += 1
-            return
         try:
+            mark = self._mark(record)
+            if mark is not None and self._has_come(mark):
+                batch.taken.append(message)
+                batch.marks.append(mark)
+                self._source.counts.came_again += 1
+                return
             made, size_bytes = self._target.record(message)
         except Unsendable as error:
             self._source.refuse(message, str(error))
@@ -149,10 +149,13 @@ class RecordedProgress:
         return True
 
     def _mark(self, record: KafkaRecord) -> bytes | None:
-        if self._source_provider is None:
-            return named_mark(record)
-        info = self._source_provider.known_topic(self._spec.source.destination.name)
-        return placed_mark(record, "" if info is None else info.topic_id)
+        return named_mark(record) if self._source_provider is None else placed_mark(record, self._source_topic_id)
+
+    def _source_topic_id(self) -> str:
+        provider, destination = self._source_provider, self._spec.source.destination
+        assert provider is not None, self._spec
+        # Not known is a topic, too, to which nobody may send now, or of which too little was heard of late.
+        return (provider.known_topic(destination.name) or provider.ensure(destination)).topic_id
 
     def _send(self, batch: _Batch) -> None:
         if not batch.sends:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import count, cycle
 
 import pytest
 
 from jbm_kafka import AddressSettings, Context, Queue
+from jbm_kafka.admin import Admin
 from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee, recorded_progress
 from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
@@ -14,6 +16,7 @@ from jbm_kafka.ports import Outgoing, TransactionAborted
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
+from tests.support.waiting import wait_until
 
 IN, OUT = Queue("in"), Queue("out")
 SOON_S = 10.0
@@ -88,6 +91,40 @@ def test_nothing_is_lost_twice_or_out_of_order_when_commits_fail_on_both_sides(
     assert next(of_source) > 9
     assert sorted(bodies) == list(range(80))
     assert in_order(bodies, 5)
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_what_comes_again_is_known_also_while_nobody_may_send_to_its_source(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, has_id: bool
+) -> None:
+    """BRIDGE-2: it was sent again, for of a queue that is paused, or of which nothing was heard of late, no Kafka topic
+    is known."""
+    faults = elsewhere._world.cluster.faults
+    is_sent, is_paused = threading.Event(), threading.Event()
+
+    def note(record: Outgoing) -> None:
+        if record.topic == OUT.name:
+            is_sent.set()
+
+    def fail_when_paused(producer: str, step: str) -> None:
+        if step == "commit" and producer == "jbm.bridge.across" and is_sent.is_set() and not is_paused.is_set():
+            assert is_paused.wait(SOON_S)
+            faults.commits.append(CommitFault.COMMITTED)
+
+    with world.factory().create_context() as sender, elsewhere.factory().create_context() as receiver:
+        producer = sender.create_producer()
+        producer.disable_message_id = not has_id
+        producer.send(IN, "0")
+        faults.refuse, faults.step = note, fail_when_paused
+        bridge = bridged(BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT))
+        assert is_sent.wait(SOON_S)
+        with Admin(world.url) as admin:
+            admin.pause(IN, "production")
+        is_paused.set()
+        assert received(receiver, 1) == [0]
+        wait_until(lambda: bridge.statistics().arrived == 1, about=repr(bridge), timeout_s=SOON_S)
+        faults.refuse = faults.step = None
+        assert (bridge.statistics().came_again, bridge.statistics().failures) == (1, 1)
 
 
 def test_a_batch_that_takes_long_to_fill_goes_before_it_is_full(
