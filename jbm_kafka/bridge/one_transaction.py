@@ -9,7 +9,6 @@ from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.messages.message import Message
-from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
 from jbm_kafka.ports.record_to_send import Outgoing
 
 
@@ -22,9 +21,6 @@ class OneTransaction:
         self._target = target
         self._source = BridgeSource(connection, spec, AcknowledgeMode.TRANSACTED, self._most, counts)
         self._session = self._source.session
-        strategy = self._session._strategy
-        assert isinstance(strategy, TransactedAcknowledge), strategy
-        strategy.counts_failed_commits = False
         self._outbox = self._session._core.outbox
         self._is_other_namespace = not spec.shares_installation
         self._sends: list[Outgoing] = []

@@ -127,6 +127,30 @@ def test_what_comes_again_is_known_also_while_nobody_may_send_to_its_source(
         assert (bridge.statistics().came_again, bridge.statistics().failures) == (1, 1)
 
 
+def test_a_commit_that_fails_at_the_source_counts_no_attempt(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8: what was at the target became a dead letter, too."""
+    once = {"#": AddressSettings(max_delivery_attempts=1, dead_letter_address="DLQ")}
+    here, faults = world.factory(address_settings=once), world._world.cluster.faults
+
+    def fail(producer: str, step: str) -> None:
+        if step == "commit":
+            raise TransactionAborted(f"{producer}: a fault of the test")
+
+    with here.create_context() as sender, elsewhere.factory().create_context() as receiver:
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(elsewhere.factory(), OUT))
+        sent(sender, range(1), units=1)
+        wait_until(lambda: bridge.statistics().arrived == 1, about=repr(bridge), timeout_s=SOON_S)
+        faults.step = fail
+        sent(sender, range(1, 2), units=1)
+        wait_until(lambda: bridge.statistics().failures > 0, about=repr(bridge), timeout_s=SOON_S)
+        faults.step = None
+        wait_until(lambda: bridge.statistics().arrived == 2, about=repr(bridge), timeout_s=SOON_S)
+        assert received(receiver, 2) == [0, 1]
+        assert list(sender.create_browser(Queue("DLQ"), include="all")) == []
+
+
 def test_a_batch_that_takes_long_to_fill_goes_before_it_is_full(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
