@@ -23,6 +23,7 @@ from jbm_kafka.bridge.sides import BridgeTarget
 from jbm_kafka.core.bridge_way import Way
 from jbm_kafka.core.channel.process_names import process_name
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.rate import Starts
 from jbm_kafka.core.statistics import Health
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.ports.clock import SystemClock
@@ -51,6 +52,9 @@ class RunningBridge:
         clock = SystemClock()
         names = [spec.name] if spec.lanes == 1 else [f"{spec.name}-{number}" for number in range(1, spec.lanes + 1)]
         self.lanes = [BridgeLane(name, self._pump, clock.monotonic_ms) for name in names]
+        if spec.rate is not None:
+            for lane in self.lanes:
+                lane.counts.starts = Starts(spec.rate)
 
     def start(self) -> None:
         """Let the lanes begin; where a side does not answer they wait for it."""

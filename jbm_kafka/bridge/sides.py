@@ -19,7 +19,7 @@ from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compre
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import JMSError, LargeBodyError
-from jbm_kafka.core.rate import Rate, Starts
+from jbm_kafka.core.rate import Starts
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.consumer import MessageConsumer
@@ -46,9 +46,9 @@ class Unsendable(Exception):
 class BridgePace:
     """How fast a lane takes messages."""
 
-    def __init__(self, rate: Rate | None, now_ms: Callable[[], int]) -> None:
-        """`rate`: None, as fast as it can; `now_ms`: monotonic."""
-        self._starts = None if rate is None else Starts(rate)
+    def __init__(self, starts: Starts | None, now_ms: Callable[[], int]) -> None:
+        """`starts`: of the lane, whatever becomes of its pumps; None: as fast as it can. `now_ms`: monotonic."""
+        self._starts = starts
         self._now_ms = now_ms
 
     def is_free(self, *, waits: bool) -> bool:
@@ -80,7 +80,7 @@ class BridgeSource:
         self.counts = counts
         clock = provider_of(connection).clock
         self._now_ms = clock.now_ms
-        self._pace = BridgePace(spec.rate, clock.monotonic_ms)
+        self._pace = BridgePace(counts.starts, clock.monotonic_ms)
         self.session = connection.create_session(mode)
         if isinstance(self.session._strategy, TransactedAcknowledge):
             self.session._strategy.counts_failed_commits = False

@@ -13,6 +13,7 @@ from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee, recorded_progress
 from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import Outgoing, TransactionAborted
+from jbm_kafka.registry.fenced_transactions import SIGN_MS
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
@@ -204,6 +205,27 @@ def test_a_target_that_takes_little_in_time_gets_less_at_a_time(
     assert sorted(bodies) == list(range(60)), bridge.health()
     assert in_order(bodies, 5)
     assert max(sizes) > 16
+
+
+def test_a_failure_lets_no_more_go_than_the_rate_says(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """Of BRIDGE-8: each time that it began anew one more went."""
+    faults = elsewhere._world.cluster.faults
+    bridge = bridged(BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT), rate="1/h")
+    with world.factory().create_context() as jms, elsewhere.factory().create_context() as there:
+        producer = jms.create_producer()
+        for number in range(2):
+            producer.send(IN, str(number))
+        consumer = there.create_consumer(OUT)
+        assert (found := consumer.receive(SOON_S)) is not None
+        assert found.body == "0"
+        faults.denied = frozenset({"jbm.bridges"})
+        elsewhere.clock.advance(SIGN_MS)
+        wait_until(lambda: bridge.statistics().failures > 0, about=repr(bridge), timeout_s=SOON_S)
+        faults.denied = frozenset()
+        wait_until(lambda: bridge.trouble is None, about=repr(bridge), timeout_s=2 * SOON_S)
+        assert consumer.receive(0.5) is None
 
 
 def test_what_was_settled_is_forgotten(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:
