@@ -55,11 +55,13 @@ class ConfirmedSends:
 
     def step(self) -> int | None:
         """Send what is there, and settle what was confirmed meanwhile."""
-        if self._under_way < self._most:
-            message = self._source.receive(waits=not self._under_way)
-            while message is not None:
-                self._send(message)
-                message = self._source.receive(waits=False) if self._may_go_on else None
+        waits = not self._under_way
+        for _ in range(self._most):  # not until there is none: what is refused is never under way
+            message = self._source.receive(waits=waits) if self._may_go_on else None
+            if message is None:
+                break
+            self._send(message)
+            waits = False
         arrived = self._settle(waits=self._under_way > 0)
         if arrived and self._most < self._spec.in_flight:
             self._source.close()

@@ -262,6 +262,24 @@ def test_stopping_finishes_with_what_is_in_hand(world: MemoryWorld, elsewhere: M
         assert left(sender, IN) == []
 
 
+def test_a_bridge_that_refuses_all_that_comes_ends_when_it_is_asked_to(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8: it went on until the queue was empty."""
+    source, target = BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT)
+    with world.factory().create_context() as sender:
+        producer = sender.create_producer()
+        for number in range(400):
+            producer.send(IN, str(number), properties={HOPS: target.place})
+        bridge = bridged(source, target, guarantee="duplicates-okay", in_flight=10)
+        wait_until(lambda: bridge.statistics().refused > 0, about="the first", timeout_s=SOON_S)
+        assert bridge._running is not None
+        (lane,) = bridge._running.lanes
+        lane.ask_to_end()
+        assert lane.join(SOON_S)
+        assert lane.counts.refused < 400
+
+
 def test_commits_that_fail_within_a_cluster_count_no_attempt(world: MemoryWorld, bridged: Bridged) -> None:
     """BRIDGE-8: however often."""
     here = world.factory(address_settings=SETTINGS)
