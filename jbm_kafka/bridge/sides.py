@@ -172,6 +172,10 @@ class BridgeTarget:
             JMSError: they may not now, or nobody answers.
         """
         self._info = self.provider.ensure_to_send(self._destination)
+        if (
+            self._spec.target.is_kafka
+        ):  # it may take less by now, or be gone, and no transaction tells that of its topic
+            self._info = self.provider.look_again(self._destination)  # type: ignore[attr-defined]
         self.provider.check_sendable(self._destination)
 
     def record(self, message: Message) -> tuple[Outgoing, int]:
@@ -206,7 +210,16 @@ class BridgeTarget:
             None,
             info.max_message_bytes,
         )
-        return made, self._checked_size(made, info)
+        size_bytes = _size_if_it_fits(made, info, compresses=self.provider.traits.compresses)
+        if size_bytes is not None:
+            return made, size_bytes
+        self.check()
+        if self._info is not info:
+            return self.record(message)
+        raise Unsendable(
+            f"bridge {self._spec.name}: {batch_bytes(made.key, made.value, made.headers)} bytes with its properties; "
+            f"{self._target_place} takes {info.max_message_bytes} (max.message.bytes)"
+        )
 
     def _found(self) -> TopicInfo:
         info = self._info
@@ -272,20 +285,17 @@ class BridgeTarget:
             return self.provider.place_unit(info.topic, key)
         return found
 
-    def _checked_size(self, record: Outgoing, info: TopicInfo) -> int:
-        """Its bytes at most; raises Unsendable when they are too many."""
-        most = info.max_message_bytes
-        at_most = batch_bytes_at_most(record.key, record.value, record.headers)
-        if at_most <= most:
-            return at_most
-        size = batch_bytes(record.key, record.value, record.headers)
-        may_shrink = info.keeps_compression and self.provider.traits.compresses
-        if size > most and not (may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= most):
-            raise Unsendable(
-                f"bridge {self._spec.name}: {size} bytes with its properties; {self._target_place} takes {most} "
-                f"(max.message.bytes)"
-            )
+
+def _size_if_it_fits(record: Outgoing, info: TopicInfo, *, compresses: bool) -> int | None:
+    """Its bytes at most; None: they are more than its topic takes."""
+    most = info.max_message_bytes
+    at_most = batch_bytes_at_most(record.key, record.value, record.headers)
+    if at_most <= most or batch_bytes(record.key, record.value, record.headers) <= most:
         return at_most
+    may_shrink = info.keeps_compression and compresses
+    if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= most:
+        return at_most
+    return None
 
 
 def _consumer(session: Session, spec: BridgeSpec, prefetch: int) -> MessageConsumer:
