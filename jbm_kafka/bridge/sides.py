@@ -25,8 +25,7 @@ from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.settling.acknowledge import fail, put_back
-from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
+from jbm_kafka.jms.settling.acknowledge import ExplicitAcknowledge, fail, put_back
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
@@ -82,8 +81,8 @@ class BridgeSource:
         self._now_ms = clock.now_ms
         self._pace = BridgePace(counts.starts, clock.monotonic_ms)
         self.session = connection.create_session(mode)
-        if isinstance(self.session._strategy, TransactedAcknowledge):
-            self.session._strategy.counts_failed_commits = False
+        if isinstance(self.session._strategy, ExplicitAcknowledge):
+            self.session._strategy.counts_failures = False
         try:
             self.consumer = _consumer(self.session, spec, prefetch)
             self.consumer._inbox.leave_bodies_unread()
