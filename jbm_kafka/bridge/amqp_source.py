@@ -72,6 +72,11 @@ class AmqpSource:
             self._connection.close()
             raise
 
+    @staticmethod
+    def check_answers(spec: BridgeSpec) -> None:
+        """Return when the server lets the bridge in; JMSError: it does not."""
+        TransferConnection(client_settings.checked(spec.source.factory._installation)).close()
+
     def _source(self) -> Source:
         destination = self._destination
         if not isinstance(destination, Topic):

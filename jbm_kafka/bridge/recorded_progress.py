@@ -10,7 +10,7 @@ from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.pumps import TakenOver
 from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
-from jbm_kafka.bridge.source_kinds import source_of
+from jbm_kafka.bridge.source_kinds import check_source, source_of
 from jbm_kafka.codec.bridge_marks import batch_key, batch_value, named_mark, placed_mark, recorded_batches
 from jbm_kafka.core.bridge_progress import BridgeProgress
 from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
@@ -51,6 +51,7 @@ class RecordedProgress:
         self._source_provider = None if connection is None else provider_of(connection)
         self._fenced = fenced
         self._progress = BridgeProgress({})
+        check_source(connection, spec)  # else the name would be taken from a process that may reach it
         try:
             # First the target: what was recorded by then, and nothing else, is what may come again.
             self._progress = BridgeProgress(self._taken_over())

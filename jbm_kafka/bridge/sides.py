@@ -18,7 +18,7 @@ from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.jms_errors import JMSError, LargeBodyError
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError, LargeBodyError
 from jbm_kafka.core.rate import Starts
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
@@ -77,6 +77,7 @@ class BridgeSource:
             JMSError: as of `create_consumer`.
         """
         self.counts = counts
+        self._connection, self._place = connection, spec.source.place
         clock = provider_of(connection).clock
         self._now_ms = clock.now_ms
         self._pace = BridgePace(counts.starts, clock.monotonic_ms)
@@ -103,6 +104,7 @@ class BridgeSource:
             self._pace.begun()
             self.counts.took(message, self._now_ms())
         elif waits:
+            check_answers(self._connection, self._place)
             self.counts.last = None
         return message
 
@@ -128,6 +130,16 @@ class BridgeSource:
     def close(self) -> None:
         """Receive no more; what is in hand comes again."""
         self.session.close()
+
+
+def check_answers(connection: Connection, place: str) -> None:
+    """Return unless the cluster is silent: a session waits for it as for the next message.
+
+    Raises:
+        ConnectionFailedError: it did not answer the latest question.
+    """
+    if provider_of(connection).is_silent:  # type: ignore[attr-defined]  # a cluster's provider has it
+        raise ConnectionFailedError(f"{place}: Kafka does not answer")
 
 
 class BridgeTarget:

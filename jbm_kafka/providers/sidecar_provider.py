@@ -145,6 +145,11 @@ class SidecarProvider:
             except KafkaClientError as error:
                 raise as_jms_error(error, str(destination), destination=destination.name) from None
 
+    @property
+    def is_silent(self) -> bool:
+        """Kafka did not answer the latest question."""
+        return self.sidecar.destinations.watch.is_silent
+
     def look_again(self, destination: Destination) -> TopicInfo:
         """The destination as Kafka says now: somebody may have changed its topic, or deleted it.
 

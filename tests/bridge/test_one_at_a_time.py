@@ -25,6 +25,7 @@ from jbm_kafka.ports import AccessRefused, Outgoing
 from jbm_kafka.ports.fenced_sends import FencedOff
 from jbm_kafka.registry.fenced_transactions import LEASE_MS, SIGN_MS, FencedRecords
 from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.sidecar.topics.topic_watch import PROBE_S
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
 from tests.support.manual_clock import ManualClock
@@ -122,6 +123,29 @@ def test_one_that_loses_its_source_lets_another_try(
     other = bridged(BridgeEnd(world.factory(), IN), target)
     wait_for(other, lambda: other.trouble is None)
     wait_for(away, lambda: away.stands_by)
+
+
+def test_one_whose_source_is_silent_while_nothing_comes_lets_another_go_on(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-9, BRIDGE-8: it waited as for the next message, and kept the bridge."""
+    target = BridgeEnd(elsewhere.factory(), OUT)
+    with MemoryWorld() as reached:
+        first = bridged(BridgeEnd(world.factory(), IN), target)
+        wait_for(first, lambda: first.trouble is None)
+        second = bridged(BridgeEnd(reached.factory(), IN), target)
+        wait_for(second, lambda: second.stands_by)
+        world._world.cluster.faults.is_silent = True
+        world.clock.advance(int(PROBE_S * 1_000))
+        wait_for(second, lambda: second.trouble is None)
+        wait_for(first, lambda: first.stands_by)
+        assert not first.health().is_ready
+        assert second.stop()
+        wait_for(first, lambda: "queue:in at memory://" in (first.trouble or ""))
+        assert "Kafka does not answer" in (first.trouble or "")
+        world._world.cluster.faults.is_silent = False
+        world.clock.advance(int(PROBE_S * 1_000))
+        wait_for(first, lambda: first.trouble is None)
 
 
 class Owners:
