@@ -13,10 +13,10 @@ from functools import partial
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
-from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
+from jbm_kafka.bridge.sides import BridgeTarget, HeldBack, Unsendable
 from jbm_kafka.bridge.source_kinds import source_of
 from jbm_kafka.core.bridge_way import Way
-from jbm_kafka.core.jms_errors import JMSError, MessageFormatError, MessageTooLargeError
+from jbm_kafka.core.jms_errors import JMSError, LargeBodyError, MessageFormatError, MessageTooLargeError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.messages.message import Message
@@ -46,6 +46,8 @@ class ConfirmedSends:
         self._reports: queue.SimpleQueue[tuple[Message, KafkaClientError | None]] = queue.SimpleQueue()
         """Filled on a thread of the provider's."""
         self._failure: JMSError | None = None
+        self._held = HeldBack()
+        """What cannot go now, alone: it stays in hand, and so nothing behind it in its unit comes."""
         target.provider.prepare_to_send()
         mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
         self._open = partial(source_of, connection, mode=mode, counts=counts)
@@ -67,9 +69,10 @@ class ConfirmedSends:
             self._source.close()
             self._most = self._spec.in_flight
             self._source = self._open(self._spec)
-        if self._failure is not None:
+        trouble = self._failure or self._held.trouble
+        if trouble is not None:
             self._source.counts.arrived += arrived  # of which the lane does not hear
-            raise self._failure
+            raise trouble
         return arrived or (None if self._under_way else 0)
 
     def close(self) -> None:
@@ -83,7 +86,7 @@ class ConfirmedSends:
 
     @property
     def _may_go_on(self) -> bool:
-        return self._failure is None and self._under_way < self._most
+        return self._failure is None and self._under_way + len(self._held.messages) < self._most
 
     def _send(self, message: Message) -> None:
         try:
@@ -93,6 +96,11 @@ class ConfirmedSends:
             self._refuse(message, str(error))
         except KafkaClientError as error:
             self._failed(message, error)
+        except LargeBodyError as error:
+            if self._is_lost_when_failed:
+                self._not_now(message, error)
+            else:
+                self._held.hold(message, error)
         except JMSError as error:
             self._not_now(message, error)
         else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
-from jbm_kafka.bridge.sides import BridgeSource, BridgeTarget, Unsendable
-from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
+from jbm_kafka.bridge.sides import BridgeSource, BridgeTarget, HeldBack, Unsendable
+from jbm_kafka.core.jms_errors import JMSError, LargeBodyError, ResourceAllocationError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.messages.message import Message
@@ -29,7 +29,8 @@ class OneTransaction:
     def step(self) -> int:
         """One transaction, of at least one message."""
         taken: list[Message] = []
-        trouble = None
+        held = HeldBack()
+        trouble: JMSError | None = None
         try:
             while len(taken) < self._most:
                 message = self._source.receive(waits=not taken)
@@ -37,12 +38,15 @@ class OneTransaction:
                     break
                 taken.append(message)
                 try:
-                    if not self._keep(message):
+                    if not held.takes(message) and not self._keep(message):
                         break
+                except LargeBodyError as error:
+                    held.hold(message, error)
                 except JMSError as error:
                     self._source.put_back([message])
                     trouble = error
                     break
+            self._source.put_back(held.messages)
             sends, self._sends = self._sends, []
             if self._is_other_namespace:  # whose units the source's sidecar does not follow
                 self._target.provider.place_all(sends)  # type: ignore[attr-defined]  # a cluster's provider has it
@@ -50,6 +54,7 @@ class OneTransaction:
             self._source.put_back(taken)
             raise
         self._session.commit()
+        trouble = trouble or held.trouble
         if trouble is not None:
             self._source.counts.arrived += len(sends)  # of which the lane does not hear
             raise trouble

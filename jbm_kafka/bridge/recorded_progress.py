@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.pumps import TakenOver
-from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
+from jbm_kafka.bridge.sides import BridgeTarget, HeldBack, Unsendable
 from jbm_kafka.bridge.source_kinds import check_source, source_of
 from jbm_kafka.codec.bridge_marks import batch_key, batch_value, named_mark, placed_mark, recorded_batches
 from jbm_kafka.core.bridge_progress import BridgeProgress
-from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
+from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError, LargeBodyError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.messages.message import Message
@@ -75,28 +75,36 @@ class RecordedProgress:
 
     def step(self) -> int:
         """One batch, of at least one message."""
-        batch = _Batch()
+        batch, held = _Batch(), HeldBack()
         message = self._source.receive(waits=True)
         full_at_s = time.monotonic() + BATCH_S
         trouble: JMSError | None = None
         try:
             while message is not None:
                 try:
-                    self._take(message, batch)
-                except JMSError as error:  # of this one: what came before it goes
+                    if not held.takes(message):
+                        self._take(message, batch)
+                except LargeBodyError as error:
+                    held.hold(message, error)
+                except JMSError as error:  # of the target, or of this one: what came before it goes
+                    self._source.put_back([message])
                     trouble = error
                     break
-                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= self._target.batch_bytes:
+                if len(batch.taken) + len(held.messages) >= self._spec.in_flight:
+                    break
+                if batch.size_bytes >= self._target.batch_bytes:
                     break
                 if time.monotonic() >= full_at_s:
                     break
                 message = self._source.receive(waits=False)
+            self._source.put_back(held.messages)
             self._send(batch)
         except BaseException:
             self._source.put_back(batch.taken)
             raise
         if batch.taken and self._source.settle(batch.taken):  # or they come again, and are known by the progress
             self._progress.confirm(batch.marks)
+        trouble = trouble or held.trouble
         if trouble is not None:
             self._source.counts.arrived += len(batch.taken)  # of which the lane does not hear
             raise trouble
@@ -129,9 +137,6 @@ class RecordedProgress:
         except Unsendable as error:
             self._source.refuse(message, str(error))
             return
-        except BaseException:
-            self._source.put_back([message])
-            raise
         batch.taken.append(message)
         batch.sends.append(made)
         batch.size_bytes += size_bytes

@@ -42,6 +42,39 @@ class Unsendable(Exception):
     """A message cannot go to the target, whenever it is tried: it goes to the source's dead-letter address."""
 
 
+class HeldBack:
+    """The messages of a step that cannot go now, and what it has behind them in their units: the others go (BRIDGE-5).
+
+    They are to be put back before the others are settled.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        """In the order received."""
+        self.trouble: JMSError | None = None
+        """Why the first of them cannot."""
+        self._units: set[bytes] = set()
+
+    def hold(self, message: Message, trouble: JMSError) -> None:
+        """It cannot go now, nor can what comes of its unit."""
+        self.trouble = self.trouble or trouble
+        self.messages.append(message)
+        if unit := _unit_of(message):
+            self._units.add(unit)
+
+    def takes(self, message: Message) -> bool:
+        """True when one before it in its unit is held, and so it is."""
+        is_held = _unit_of(message) in self._units
+        if is_held:
+            self.messages.append(message)
+        return is_held
+
+
+def _unit_of(message: Message) -> bytes | None:
+    assert message._record is not None, message
+    return message._record.key()
+
+
 class BridgePace:
     """How fast a lane takes messages."""
 
