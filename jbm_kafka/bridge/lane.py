@@ -88,7 +88,7 @@ class BridgeLane:
                 try:
                     arrived = pump.step()
                 except StandsBy as error:
-                    self._stand_by(str(error))
+                    self._stand_by(str(error), logging.WARNING if error.is_from_elsewhere else logging.INFO)
                     continue
                 self._worked_at_ms = self._now_ms()
                 if arrived is not None:
@@ -105,9 +105,9 @@ class BridgeLane:
         except JMSError as error:
             log.info("bridge %s: closing: %s", self._name, error)
 
-    def _stand_by(self, why: str) -> None:
+    def _stand_by(self, why: str, level: int) -> None:
         if self._stood_by_for != why:  # while a source is away two that try it in turn do not fill the log
-            log.info("bridge %s stands by: %s", self._name, why)
+            log.log(level, "bridge %s stands by: %s", self._name, why)
         self._stood_by_for, self._worked_at_ms = why, self._now_ms()
         self.trouble, self.stands_by, self._is_told, self.counts.last = why, True, True, None
         self._ends.wait(LOOK_S)

@@ -15,7 +15,7 @@ from jbm_kafka.bridge.bridge_counts import BridgeStatistics, LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.confirmed_sends import ConfirmedSends
 from jbm_kafka.bridge.lane import BridgeLane
-from jbm_kafka.bridge.one_at_a_time import OneAtATime
+from jbm_kafka.bridge.one_at_a_time import OneAtATime, owner_name
 from jbm_kafka.bridge.one_transaction import OneTransaction
 from jbm_kafka.bridge.pumps import Pump
 from jbm_kafka.bridge.recorded_progress import RecordedProgress
@@ -47,7 +47,8 @@ class RunningBridge:
         self._is_closed = False
         self._ends_by_s: float | None = None
         """Monotonic: what is in hand then comes again; None: it was not asked to end."""
-        self._owner = f"{process_name(socket.gethostname(), os.getpid())} ({secrets.token_hex(4)})"
+        process = f"{process_name(socket.gethostname(), os.getpid())} ({secrets.token_hex(4)})"
+        self._owner = owner_name(process, spec)
         """As other processes that want to run the bridge see this one."""
         clock = SystemClock()
         names = [spec.name] if spec.lanes == 1 else [f"{spec.name}-{number}" for number in range(1, spec.lanes + 1)]
@@ -130,7 +131,7 @@ class RunningBridge:
         if spec.way is Way.RECORDED_PROGRESS:
             fenced = cast(FencedSends, target.provider.fenced_sends(spec.name, self._owner))  # type: ignore[attr-defined]
             begin = partial(RecordedProgress, source, target, fenced, spec, counts)
-            return OneAtATime(fenced, spec.target.destination, begin)
+            return OneAtATime(fenced, spec, begin)
         return ConfirmedSends(source, target, spec, counts)
 
     def _sides(self) -> tuple[Connection | None, BridgeTarget]:
