@@ -25,7 +25,8 @@ from jbm_kafka.ports import KafkaClientError
 log = logging.getLogger(__name__)
 
 REPORT_S = 35.0
-"""How long the last reports are waited for: a send that is not confirmed has failed before that."""
+"""How long the last reports are waited for. Kafka has confirmed a send by then, or it has failed; what an AMQP server
+has not confirmed comes again, and goes behind itself."""
 _HOPELESS = (MessageTooLargeError, MessageFormatError)
 """Errors that a message meets again, whenever it is sent."""
 
