@@ -119,6 +119,9 @@ class BridgeLane:
 
     def _failed(self, why: str) -> None:
         self.trouble, self.stands_by = why, False
+        if self._ends.is_set():  # its connections were closed under it, say, and whoever did that tells
+            log.info("bridge %s ends: %s", self._name, why)
+            return
         self.counts.failures += 1
         now_ms = self._now_ms()
         if self._said_ms is None or now_ms - self._said_ms >= SAY_AGAIN_MS:

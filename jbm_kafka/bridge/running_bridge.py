@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -28,6 +29,8 @@ from jbm_kafka.core.statistics import Health
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.fenced_sends import FencedSends
+
+log = logging.getLogger(__name__)
 
 
 class RunningBridge:
@@ -74,6 +77,9 @@ class RunningBridge:
         """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
         ends_by_s = self.ask_to_end(drain_s)
         ended = [lane.join(max(0.0, ends_by_s - time.monotonic())) for lane in self.lanes]
+        if not all(ended):
+            becomes = "is lost" if self._spec.way is Way.ACKNOWLEDGED_FIRST else "comes again"
+            log.warning("bridge %s: not finished in %g s; what is in hand %s", self._spec.name, drain_s, becomes)
         with self._lock:
             self._is_closed = True
             source, target = self._source, self._target
