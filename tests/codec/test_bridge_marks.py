@@ -27,8 +27,8 @@ def test_one_without_an_id_is_not_known_again() -> None:
 
 def test_a_place_in_kafka_is_one_messages_unless_its_topic_was_made_anew() -> None:
     """Of BRIDGE-2."""
-    places = [("topic-1", 1, "ID:1"), ("topic-1", 2, "ID:1"), ("topic-1", 1, "ID:2")]
-    places += [("topic-1", 1, None), ("topic-2", 1, None)]
+    with_id = [("topic-1", 1, "ID:1"), ("topic-1", 2, "ID:1"), ("topic-1", 1, "ID:2")]
+    places = [*with_id, ("topic-1", 1, None), ("topic-2", 1, None)]
     assert len({placed(*place) for place in places}) == len(places)
 
 
