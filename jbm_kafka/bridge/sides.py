@@ -130,15 +130,15 @@ class BridgeSource:
         Raises:
             JMSError: as of `MessageConsumer.receive`.
         """
-        if not self._pace.is_free(waits=waits):
-            return None
-        message = self.consumer.receive(WAIT_S if waits else 0.0)
+        is_free = self._pace.is_free(waits=waits)
+        message = self.consumer.receive(WAIT_S if waits else 0.0) if is_free else None
         if message is not None:
             self._pace.begun()
             self.counts.took(message, self._now_ms())
         elif waits:
             check_answers(self._connection, self._place)
-            self.counts.last = None
+            if is_free:
+                self.counts.last = None
         return message
 
     def refuse(self, message: Message, reason: str) -> None:
@@ -216,9 +216,8 @@ class BridgeTarget:
             JMSError: they may not now, or nobody answers.
         """
         self._info = self.provider.ensure_to_send(self._destination)
-        if (
-            self._spec.target.is_kafka
-        ):  # it may take less by now, or be gone, and no transaction tells that of its topic
+        if self._spec.target.is_kafka:
+            # It may take less by now, or be gone: what a transaction is refused for changes nothing that is known here.
             self._info = self.provider.look_again(self._destination)  # type: ignore[attr-defined]
         self.provider.check_sendable(self._destination)
 
