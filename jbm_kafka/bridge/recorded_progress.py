@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.pumps import TakenOver
-from jbm_kafka.bridge.sides import BridgeTarget, HeldBack, Unsendable
+from jbm_kafka.bridge.sides import BridgeTarget, HeldBack, Unsendable, topic_id_of
 from jbm_kafka.bridge.source_kinds import check_source, source_of
 from jbm_kafka.codec.bridge_marks import batch_key, batch_value, named_mark, placed_mark, recorded_batches
 from jbm_kafka.core.bridge_progress import BridgeProgress
@@ -155,13 +156,9 @@ class RecordedProgress:
         return True
 
     def _mark(self, record: KafkaRecord) -> bytes | None:
-        return named_mark(record) if self._source_provider is None else placed_mark(record, self._source_topic_id)
-
-    def _source_topic_id(self) -> str:
-        provider, destination = self._source_provider, self._spec.source.destination
-        assert provider is not None, self._spec
-        # Not known is a topic, too, to which nobody may send now, or of which too little was heard of late.
-        return (provider.known_topic(destination.name) or provider.ensure(destination)).topic_id
+        if self._source_provider is None:
+            return named_mark(record)
+        return placed_mark(record, partial(topic_id_of, self._source_provider, self._spec.source.destination))
 
     def _send(self, batch: _Batch) -> None:
         if not batch.sends:

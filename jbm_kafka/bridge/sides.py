@@ -27,7 +27,7 @@ from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.settling.acknowledge import ExplicitAcknowledge, fail, put_back
 from jbm_kafka.ports import KafkaRecord
-from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.provider import Provider, TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
 
 WAIT_S = 0.25
@@ -232,14 +232,14 @@ class BridgeTarget:
         record = message._record
         assert record is not None, message
         info = self._found()
-        passed = PassedHeaders(record)
+        passed = PassedHeaders(record, has_place=self._source_provider is not None)
         self._check_hops(passed.hops, info)
         reply_to = passed.reply_to
         if reply_to is not None:
             reply_to = self._ruled(reply_to, passed.answers_to)
         headers = passed.bridged(self._hop, reply_to)
-        if self._duplicate_property is not None:
-            headers.append(property_header(self._duplicate_property, Property("string", passed.message_id)))
+        if self._duplicate_property is not None and passed.message_id:
+            headers.append(property_header(self._duplicate_property, Property("string", self._duplicate_id(passed))))
         value = record.value()
         if not self._bodies_stay:
             value, headers = self._with_body(record, headers)
@@ -263,6 +263,13 @@ class BridgeTarget:
             f"bridge {self._spec.name}: {batch_bytes(made.key, made.value, made.headers)} bytes with its properties; "
             f"{self._target_place} takes {info.max_message_bytes} (max.message.bytes)"
         )
+
+    def _duplicate_id(self, passed: PassedHeaders) -> str:
+        """Its id; or its place, with the id of the topic, for one that was made anew has the same places."""
+        if passed.has_id:
+            return passed.message_id
+        assert self._source_provider is not None, self._spec
+        return f"{passed.message_id}:{topic_id_of(self._source_provider, self._spec.source.destination)}"
 
     def _found(self) -> TopicInfo:
         info = self._info
@@ -327,6 +334,17 @@ class BridgeTarget:
             assert key is not None, info
             return self.provider.place_unit(info.topic, key)
         return found
+
+
+def topic_id_of(provider: Provider, destination: Destination) -> str:
+    """The id of its Kafka topic.
+
+    It is asked for when nothing is known that one may send by: nobody may now, or too little was heard of late.
+
+    Raises:
+        JMSError: it is not to be had now.
+    """
+    return (provider.known_topic(destination.name) or provider.ensure(destination)).topic_id
 
 
 def _size_if_it_fits(record: Outgoing, info: TopicInfo, *, compresses: bool) -> int | None:

@@ -1,7 +1,7 @@
 """What a bridge records of the messages that it has taken on: key `batch|<number>`, value their marks, 12 bytes each.
 
-A mark is a digest of where a message is in Kafka, and of its id or else its topic's; of one that an AMQP server gave, of
-its id and body, for the next delivery has another place.
+A mark is a digest of where a message is in Kafka, and of its id or else its topic's; of one that an AMQP server gave,
+of its id and body, for the next delivery has another place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bridges whose target's Kafka topic somebody changes, or deletes, while they run."""
+"""Bridges of which somebody changes or deletes the Kafka topic of a side while they run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import pytest
 from jbm_kafka import AddressSettings, ConnectionFactory, Context, Queue
 from jbm_kafka.bridge import Bridge, BridgeEnd
 from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
+from tests.support.amqp_server import amqp_server
 from tests.support.waiting import wait_until
 
 IN, OUT, LETTERS = Queue("in"), Queue("out"), Queue("DLQ")
@@ -94,3 +96,30 @@ def test_a_target_that_was_deleted_is_made_anew(
     made.send("second")
     made.wait_arrived(2)
     assert made.bodies(OUT, made.there) == ["second"]
+
+
+def test_what_comes_from_a_source_that_was_made_anew_is_no_duplicate(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-3: of messages that plain producers sent, which have no ids, a target that drops duplicates dropped those
+    at the places of earlier ones."""
+    here, cluster, ids = world.factory(address_settings=SETTINGS), world._world.cluster, set()
+    with (
+        amqp_server(elsewhere.url.removeprefix("memory://")) as server,
+        here.create_context() as sender,
+        elsewhere.factory().create_context() as receiver,
+    ):
+        producer, consumer = sender.create_producer(), receiver.create_consumer(OUT)
+        producer.disable_message_id = True
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(server, OUT, duplicate_property="dup"))
+        for count in (1, 2):
+            producer.send(IN, "x")
+            found = consumer.receive(SOON_S)
+            assert found is not None
+            ids.add(found.properties["dup"])
+            wait_until(lambda: bridge.statistics().arrived == count, about=repr(bridge), timeout_s=SOON_S)  # noqa: B023
+            config = cluster.topics[IN.name].config
+            cluster.delete_topic(IN.name)
+            cluster.create_topic(IN.name, 1, config)
+            world.clock.advance(int(2 * LOOK_S * 1_000))
+    assert len(ids) == 2
