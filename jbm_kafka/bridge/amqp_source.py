@@ -56,7 +56,7 @@ class AmqpSource:
         self._is_one_by_one, self._accepts_first = is_one_by_one, accepts_first
         clock = SystemClock()
         self._now_ms = clock.now_ms
-        self._pace = BridgePace(spec.rate, clock.monotonic_ms)
+        self._pace = BridgePace(counts.starts, clock.monotonic_ms)
         self._numbers = itertools.count(1)
         self._ready: deque[AmqpRecord] = deque()
         self._in_hand: dict[int, Arrived] = {}
@@ -71,6 +71,11 @@ class AmqpSource:
         except BaseException:
             self._connection.close()
             raise
+
+    @staticmethod
+    def check_answers(spec: BridgeSpec) -> None:
+        """Return when the server lets the bridge in; JMSError: it does not."""
+        TransferConnection(client_settings.checked(spec.source.factory._installation)).close()
 
     def _source(self) -> Source:
         destination = self._destination

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jbm_kafka.core.rate import Starts
 from jbm_kafka.jms.messages.message import Message
 
 
@@ -15,6 +16,8 @@ class LaneCounts:
     refused: int = 0
     came_again: int = 0
     failures: int = 0
+    starts: Starts | None = None
+    """When it took messages, as far as its rate goes by that. None: it has none."""
     last: tuple[Message, int] | None = None
     """The message that it took last, and when; None: it waited, and there was none."""
 

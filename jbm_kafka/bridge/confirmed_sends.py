@@ -13,10 +13,10 @@ from functools import partial
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
-from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
+from jbm_kafka.bridge.sides import BridgeTarget, HeldBack, Unsendable
 from jbm_kafka.bridge.source_kinds import source_of
 from jbm_kafka.core.bridge_way import Way
-from jbm_kafka.core.jms_errors import JMSError, MessageFormatError, MessageTooLargeError
+from jbm_kafka.core.jms_errors import JMSError, LargeBodyError, MessageFormatError, MessageTooLargeError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.messages.message import Message
@@ -25,7 +25,8 @@ from jbm_kafka.ports import KafkaClientError
 log = logging.getLogger(__name__)
 
 REPORT_S = 35.0
-"""How long the last reports are waited for: a send that is not confirmed has failed before that."""
+"""How long the last reports are waited for. Kafka has confirmed a send by then, or it has failed; what an AMQP server
+has not confirmed comes again, and goes behind itself."""
 _HOPELESS = (MessageTooLargeError, MessageFormatError)
 """Errors that a message meets again, whenever it is sent."""
 
@@ -46,6 +47,8 @@ class ConfirmedSends:
         self._reports: queue.SimpleQueue[tuple[Message, KafkaClientError | None]] = queue.SimpleQueue()
         """Filled on a thread of the provider's."""
         self._failure: JMSError | None = None
+        self._held = HeldBack()
+        """What cannot go now, alone: it stays in hand, and so nothing behind it in its unit comes."""
         target.provider.prepare_to_send()
         mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
         self._open = partial(source_of, connection, mode=mode, counts=counts)
@@ -55,19 +58,22 @@ class ConfirmedSends:
 
     def step(self) -> int | None:
         """Send what is there, and settle what was confirmed meanwhile."""
-        if self._under_way < self._most:
-            message = self._source.receive(waits=not self._under_way)
-            while message is not None:
-                self._send(message)
-                message = self._source.receive(waits=False) if self._may_go_on else None
+        waits = not self._under_way
+        for _ in range(self._most):  # not until there is none: what is refused is never under way
+            message = self._source.receive(waits=waits) if self._may_go_on else None
+            if message is None:
+                break
+            self._send(message)
+            waits = False
         arrived = self._settle(waits=self._under_way > 0)
         if arrived and self._most < self._spec.in_flight:
             self._source.close()
             self._most = self._spec.in_flight
             self._source = self._open(self._spec)
-        if self._failure is not None:
+        trouble = self._failure or self._held.trouble
+        if trouble is not None:
             self._source.counts.arrived += arrived  # of which the lane does not hear
-            raise self._failure
+            raise trouble
         return arrived or (None if self._under_way else 0)
 
     def close(self) -> None:
@@ -81,7 +87,7 @@ class ConfirmedSends:
 
     @property
     def _may_go_on(self) -> bool:
-        return self._failure is None and self._under_way < self._most
+        return self._failure is None and self._under_way + len(self._held.messages) < self._most
 
     def _send(self, message: Message) -> None:
         try:
@@ -91,6 +97,11 @@ class ConfirmedSends:
             self._refuse(message, str(error))
         except KafkaClientError as error:
             self._failed(message, error)
+        except LargeBodyError as error:
+            if self._is_lost_when_failed:
+                self._not_now(message, error)
+            else:
+                self._held.hold(message, error)
         except JMSError as error:
             self._not_now(message, error)
         else:

@@ -34,6 +34,8 @@ class BridgeLane:
         self._now_ms = now_ms
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"jbm-bridge-{name}", daemon=True)
+        self._worked_at_ms = 0
+        """When it went on or stood by last."""
         self._said_ms: int | None = None
         """When trouble was logged last."""
         self._is_told = False
@@ -72,7 +74,7 @@ class BridgeLane:
             except Exception as error:
                 log.exception("bridge %s: an error of ours; it begins anew", self._name)
                 self._failed(f"an error of ours: {failure_text(error)}")
-            lasted_ms = self._now_ms() - began_ms  # it stood by, or there was nothing to take
+            lasted_ms = self._worked_at_ms - began_ms  # it stood by, or there was nothing to take
             if lasted_ms >= BACKOFF_MOST_S * 1_000 or self.counts.arrived != before:
                 backoff_s = BACKOFF_FIRST_S
             self._ends.wait(backoff_s)
@@ -86,11 +88,12 @@ class BridgeLane:
                 try:
                     arrived = pump.step()
                 except StandsBy as error:
-                    self._stand_by(str(error))
+                    self._stand_by(str(error), logging.WARNING if error.is_from_elsewhere else logging.INFO)
                     continue
+                self._worked_at_ms = self._now_ms()
                 if arrived is not None:
                     self.counts.arrived += arrived
-                    if self._now_ms() >= calm_at_ms:
+                    if self._worked_at_ms >= calm_at_ms:
                         self._goes_on()
         finally:
             self._close(pump)
@@ -102,10 +105,10 @@ class BridgeLane:
         except JMSError as error:
             log.info("bridge %s: closing: %s", self._name, error)
 
-    def _stand_by(self, why: str) -> None:
+    def _stand_by(self, why: str, level: int) -> None:
         if self._stood_by_for != why:  # while a source is away two that try it in turn do not fill the log
-            log.info("bridge %s stands by: %s", self._name, why)
-        self._stood_by_for = why
+            log.log(level, "bridge %s stands by: %s", self._name, why)
+        self._stood_by_for, self._worked_at_ms = why, self._now_ms()
         self.trouble, self.stands_by, self._is_told, self.counts.last = why, True, True, None
         self._ends.wait(LOOK_S)
 
@@ -116,6 +119,9 @@ class BridgeLane:
 
     def _failed(self, why: str) -> None:
         self.trouble, self.stands_by = why, False
+        if self._ends.is_set():  # its connections were closed under it, say, and whoever did that tells
+            log.info("bridge %s ends: %s", self._name, why)
+            return
         self.counts.failures += 1
         now_ms = self._now_ms()
         if self._said_ms is None or now_ms - self._said_ms >= SAY_AGAIN_MS:

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.pumps import Pump, StandsBy, TakenOver
-from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
@@ -18,6 +18,13 @@ SIGN_S = 1.0
 PATIENCE_S = 120.0
 """A step that takes longer hangs: joining a group, the longest wait, gives up before, and a batch is bounded. Another
 process may work then."""
+
+_FROM = ", from "
+
+
+def owner_name(process: str, spec: BridgeSpec) -> str:
+    """The process as others that want to run the bridge see it, with the source that it takes from."""
+    return f"{process}{_FROM}{spec.source.place}"
 
 
 class OneAtATime:
@@ -30,7 +37,7 @@ class OneAtATime:
     def __init__(
         self,
         fenced: FencedSends,
-        target: Destination,
+        spec: BridgeSpec,
         begin: Callable[[], Pump],
         *,
         sign_s: float = SIGN_S,
@@ -38,7 +45,8 @@ class OneAtATime:
     ) -> None:
         """`fenced`: of the bridge's name; `begin` makes the pump that works by it, which takes it over."""
         self._fenced = fenced
-        self._target = target
+        self._target = spec.target.destination
+        self._place = spec.source.place
         self._begin = begin
         self._sign_s, self._patience_s = sign_s, patience_s
         self._working: Pump | None = None
@@ -74,8 +82,16 @@ class OneAtATime:
             holder = self._fenced.holder()
         except KafkaClientError as error:
             raise as_jms_error(error, str(self._target)) from None
-        if holder is not None:
-            raise StandsBy(f"{holder} runs it; this process goes on with it when that one ends")
+        if holder is None:
+            return
+        who, _, place = holder.partition(_FROM)
+        if place in ("", self._place):
+            raise StandsBy(f"{who} runs it; this process goes on with it when that one ends")
+        raise StandsBy(
+            f"{who} runs a bridge of this name from {place}, and this one is from {self._place}: unless these are one "
+            f"and the same, give one of the bridges another name. This process goes on when that one ends",
+            is_from_elsewhere=True,
+        )
 
     def _show_life(self) -> None:
         while self._lost is None and not self._ends.wait(self._sign_s):

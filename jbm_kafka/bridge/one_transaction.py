@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
-from jbm_kafka.bridge.sides import BridgeSource, BridgeTarget, Unsendable
-from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
+from jbm_kafka.bridge.sides import BridgeSource, BridgeTarget, HeldBack, Unsendable
+from jbm_kafka.core.jms_errors import JMSError, LargeBodyError, ResourceAllocationError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.messages.message import Message
-from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
 from jbm_kafka.ports.record_to_send import Outgoing
 
 
@@ -22,9 +21,6 @@ class OneTransaction:
         self._target = target
         self._source = BridgeSource(connection, spec, AcknowledgeMode.TRANSACTED, self._most, counts)
         self._session = self._source.session
-        strategy = self._session._strategy
-        assert isinstance(strategy, TransactedAcknowledge), strategy
-        strategy.counts_failed_commits = False
         self._outbox = self._session._core.outbox
         self._is_other_namespace = not spec.shares_installation
         self._sends: list[Outgoing] = []
@@ -33,7 +29,8 @@ class OneTransaction:
     def step(self) -> int:
         """One transaction, of at least one message."""
         taken: list[Message] = []
-        trouble = None
+        held = HeldBack()
+        trouble: JMSError | None = None
         try:
             while len(taken) < self._most:
                 message = self._source.receive(waits=not taken)
@@ -41,12 +38,15 @@ class OneTransaction:
                     break
                 taken.append(message)
                 try:
-                    if not self._keep(message):
+                    if not held.takes(message) and not self._keep(message):
                         break
+                except LargeBodyError as error:
+                    held.hold(message, error)
                 except JMSError as error:
                     self._source.put_back([message])
                     trouble = error
                     break
+            self._source.put_back(held.messages)
             sends, self._sends = self._sends, []
             if self._is_other_namespace:  # whose units the source's sidecar does not follow
                 self._target.provider.place_all(sends)  # type: ignore[attr-defined]  # a cluster's provider has it
@@ -54,6 +54,7 @@ class OneTransaction:
             self._source.put_back(taken)
             raise
         self._session.commit()
+        trouble = trouble or held.trouble
         if trouble is not None:
             self._source.counts.arrived += len(sends)  # of which the lane does not hear
             raise trouble

@@ -58,6 +58,11 @@ class PumpSource(Protocol):
 class StandsBy(Exception):
     """Another process runs the bridge; the text says which."""
 
+    def __init__(self, text: str, *, is_from_elsewhere: bool = False) -> None:
+        """`is_from_elsewhere`: from another source, as far as addresses tell."""
+        super().__init__(text)
+        self.is_from_elsewhere = is_from_elsewhere
+
 
 class TakenOver(Exception):
     """Another process has taken the bridge over; this one is to send nothing more."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.pumps import TakenOver
-from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
-from jbm_kafka.bridge.source_kinds import source_of
+from jbm_kafka.bridge.sides import BridgeTarget, HeldBack, Unsendable, topic_id_of
+from jbm_kafka.bridge.source_kinds import check_source, source_of
 from jbm_kafka.codec.bridge_marks import batch_key, batch_value, named_mark, placed_mark, recorded_batches
 from jbm_kafka.core.bridge_progress import BridgeProgress
-from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
+from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError, LargeBodyError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.messages.message import Message
@@ -51,6 +52,7 @@ class RecordedProgress:
         self._source_provider = None if connection is None else provider_of(connection)
         self._fenced = fenced
         self._progress = BridgeProgress({})
+        check_source(connection, spec)  # else the name would be taken from a process that may reach it
         try:
             # First the target: what was recorded by then, and nothing else, is what may come again.
             self._progress = BridgeProgress(self._taken_over())
@@ -74,28 +76,36 @@ class RecordedProgress:
 
     def step(self) -> int:
         """One batch, of at least one message."""
-        batch = _Batch()
+        batch, held = _Batch(), HeldBack()
         message = self._source.receive(waits=True)
         full_at_s = time.monotonic() + BATCH_S
         trouble: JMSError | None = None
         try:
             while message is not None:
                 try:
-                    self._take(message, batch)
-                except JMSError as error:  # of this one: what came before it goes
+                    if not held.takes(message):
+                        self._take(message, batch)
+                except LargeBodyError as error:
+                    held.hold(message, error)
+                except JMSError as error:  # of the target, or of this one: what came before it goes
+                    self._source.put_back([message])
                     trouble = error
                     break
-                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= self._target.batch_bytes:
+                if len(batch.taken) + len(held.messages) >= self._spec.in_flight:
+                    break
+                if batch.size_bytes >= self._target.batch_bytes:
                     break
                 if time.monotonic() >= full_at_s:
                     break
                 message = self._source.receive(waits=False)
+            self._source.put_back(held.messages)
             self._send(batch)
         except BaseException:
             self._source.put_back(batch.taken)
             raise
         if batch.taken and self._source.settle(batch.taken):  # or they come again, and are known by the progress
             self._progress.confirm(batch.marks)
+        trouble = trouble or held.trouble
         if trouble is not None:
             self._source.counts.arrived += len(batch.taken)  # of which the lane does not hear
             raise trouble
@@ -117,20 +127,17 @@ class RecordedProgress:
     def _take(self, message: Message, batch: _Batch) -> None:
         record = message._record
         assert record is not None, message
-        mark = self._mark(record)
-        if mark is not None and self._has_come(mark):
-            batch.taken.append(message)
-            batch.marks.append(mark)
-            self._source.counts.came_again += 1
-            return
         try:
+            mark = self._mark(record)
+            if mark is not None and self._has_come(mark):
+                batch.taken.append(message)
+                batch.marks.append(mark)
+                self._source.counts.came_again += 1
+                return
             made, size_bytes = self._target.record(message)
         except Unsendable as error:
             self._source.refuse(message, str(error))
             return
-        except BaseException:
-            self._source.put_back([message])
-            raise
         batch.taken.append(message)
         batch.sends.append(made)
         batch.size_bytes += size_bytes
@@ -151,8 +158,7 @@ class RecordedProgress:
     def _mark(self, record: KafkaRecord) -> bytes | None:
         if self._source_provider is None:
             return named_mark(record)
-        info = self._source_provider.known_topic(self._spec.source.destination.name)
-        return placed_mark(record, "" if info is None else info.topic_id)
+        return placed_mark(record, partial(topic_id_of, self._source_provider, self._spec.source.destination))
 
     def _send(self, batch: _Batch) -> None:
         if not batch.sends:

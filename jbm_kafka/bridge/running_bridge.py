@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -15,7 +16,7 @@ from jbm_kafka.bridge.bridge_counts import BridgeStatistics, LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.confirmed_sends import ConfirmedSends
 from jbm_kafka.bridge.lane import BridgeLane
-from jbm_kafka.bridge.one_at_a_time import OneAtATime
+from jbm_kafka.bridge.one_at_a_time import OneAtATime, owner_name
 from jbm_kafka.bridge.one_transaction import OneTransaction
 from jbm_kafka.bridge.pumps import Pump
 from jbm_kafka.bridge.recorded_progress import RecordedProgress
@@ -23,10 +24,13 @@ from jbm_kafka.bridge.sides import BridgeTarget
 from jbm_kafka.core.bridge_way import Way
 from jbm_kafka.core.channel.process_names import process_name
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.rate import Starts
 from jbm_kafka.core.statistics import Health
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.fenced_sends import FencedSends
+
+log = logging.getLogger(__name__)
 
 
 class RunningBridge:
@@ -46,11 +50,15 @@ class RunningBridge:
         self._is_closed = False
         self._ends_by_s: float | None = None
         """Monotonic: what is in hand then comes again; None: it was not asked to end."""
-        self._owner = f"{process_name(socket.gethostname(), os.getpid())} ({secrets.token_hex(4)})"
+        process = f"{process_name(socket.gethostname(), os.getpid())} ({secrets.token_hex(4)})"
+        self._owner = owner_name(process, spec)
         """As other processes that want to run the bridge see this one."""
         clock = SystemClock()
         names = [spec.name] if spec.lanes == 1 else [f"{spec.name}-{number}" for number in range(1, spec.lanes + 1)]
         self.lanes = [BridgeLane(name, self._pump, clock.monotonic_ms) for name in names]
+        if spec.rate is not None:
+            for lane in self.lanes:
+                lane.counts.starts = Starts(spec.rate)
 
     def start(self) -> None:
         """Let the lanes begin; where a side does not answer they wait for it."""
@@ -69,6 +77,9 @@ class RunningBridge:
         """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
         ends_by_s = self.ask_to_end(drain_s)
         ended = [lane.join(max(0.0, ends_by_s - time.monotonic())) for lane in self.lanes]
+        if not all(ended):
+            becomes = "is lost" if self._spec.way is Way.ACKNOWLEDGED_FIRST else "comes again"
+            log.warning("bridge %s: not finished in %g s; what is in hand %s", self._spec.name, drain_s, becomes)
         with self._lock:
             self._is_closed = True
             source, target = self._source, self._target
@@ -126,7 +137,7 @@ class RunningBridge:
         if spec.way is Way.RECORDED_PROGRESS:
             fenced = cast(FencedSends, target.provider.fenced_sends(spec.name, self._owner))  # type: ignore[attr-defined]
             begin = partial(RecordedProgress, source, target, fenced, spec, counts)
-            return OneAtATime(fenced, spec.target.destination, begin)
+            return OneAtATime(fenced, spec, begin)
         return ConfirmedSends(source, target, spec, counts)
 
     def _sides(self) -> tuple[Connection | None, BridgeTarget]:

@@ -18,16 +18,16 @@ from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.jms_errors import JMSError, LargeBodyError
-from jbm_kafka.core.rate import Rate, Starts
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError, LargeBodyError
+from jbm_kafka.core.rate import Starts
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.settling.acknowledge import fail, put_back
+from jbm_kafka.jms.settling.acknowledge import ExplicitAcknowledge, fail, put_back
 from jbm_kafka.ports import KafkaRecord
-from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.provider import Provider, TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
 
 WAIT_S = 0.25
@@ -42,12 +42,45 @@ class Unsendable(Exception):
     """A message cannot go to the target, whenever it is tried: it goes to the source's dead-letter address."""
 
 
+class HeldBack:
+    """The messages of a step that cannot go now, and what it has behind them in their units: the others go (BRIDGE-5).
+
+    They are to be put back before the others are settled.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        """In the order received."""
+        self.trouble: JMSError | None = None
+        """Why the first of them cannot."""
+        self._units: set[bytes] = set()
+
+    def hold(self, message: Message, trouble: JMSError) -> None:
+        """It cannot go now, nor can what comes of its unit."""
+        self.trouble = self.trouble or trouble
+        self.messages.append(message)
+        if unit := _unit_of(message):
+            self._units.add(unit)
+
+    def takes(self, message: Message) -> bool:
+        """True when one before it in its unit is held, and so it is."""
+        is_held = _unit_of(message) in self._units
+        if is_held:
+            self.messages.append(message)
+        return is_held
+
+
+def _unit_of(message: Message) -> bytes | None:
+    assert message._record is not None, message
+    return message._record.key()
+
+
 class BridgePace:
     """How fast a lane takes messages."""
 
-    def __init__(self, rate: Rate | None, now_ms: Callable[[], int]) -> None:
-        """`rate`: None, as fast as it can; `now_ms`: monotonic."""
-        self._starts = None if rate is None else Starts(rate)
+    def __init__(self, starts: Starts | None, now_ms: Callable[[], int]) -> None:
+        """`starts`: of the lane, whatever becomes of its pumps; None: as fast as it can. `now_ms`: monotonic."""
+        self._starts = starts
         self._now_ms = now_ms
 
     def is_free(self, *, waits: bool) -> bool:
@@ -77,10 +110,13 @@ class BridgeSource:
             JMSError: as of `create_consumer`.
         """
         self.counts = counts
+        self._connection, self._place = connection, spec.source.place
         clock = provider_of(connection).clock
         self._now_ms = clock.now_ms
-        self._pace = BridgePace(spec.rate, clock.monotonic_ms)
+        self._pace = BridgePace(counts.starts, clock.monotonic_ms)
         self.session = connection.create_session(mode)
+        if isinstance(self.session._strategy, ExplicitAcknowledge):
+            self.session._strategy.counts_failures = False
         try:
             self.consumer = _consumer(self.session, spec, prefetch)
             self.consumer._inbox.leave_bodies_unread()
@@ -94,14 +130,15 @@ class BridgeSource:
         Raises:
             JMSError: as of `MessageConsumer.receive`.
         """
-        if not self._pace.is_free(waits=waits):
-            return None
-        message = self.consumer.receive(WAIT_S if waits else 0.0)
+        is_free = self._pace.is_free(waits=waits)
+        message = self.consumer.receive(WAIT_S if waits else 0.0) if is_free else None
         if message is not None:
             self._pace.begun()
             self.counts.took(message, self._now_ms())
         elif waits:
-            self.counts.last = None
+            check_answers(self._connection, self._place)
+            if is_free:
+                self.counts.last = None
         return message
 
     def refuse(self, message: Message, reason: str) -> None:
@@ -126,6 +163,16 @@ class BridgeSource:
     def close(self) -> None:
         """Receive no more; what is in hand comes again."""
         self.session.close()
+
+
+def check_answers(connection: Connection, place: str) -> None:
+    """Return unless the cluster is silent: a session waits for it as for the next message.
+
+    Raises:
+        ConnectionFailedError: it did not answer the latest question.
+    """
+    if provider_of(connection).is_silent:  # type: ignore[attr-defined]  # a cluster's provider has it
+        raise ConnectionFailedError(f"{place}: Kafka does not answer")
 
 
 class BridgeTarget:
@@ -169,6 +216,9 @@ class BridgeTarget:
             JMSError: they may not now, or nobody answers.
         """
         self._info = self.provider.ensure_to_send(self._destination)
+        if self._spec.target.is_kafka:
+            # It may take less by now, or be gone: what a transaction is refused for changes nothing that is known here.
+            self._info = self.provider.look_again(self._destination)  # type: ignore[attr-defined]
         self.provider.check_sendable(self._destination)
 
     def record(self, message: Message) -> tuple[Outgoing, int]:
@@ -182,14 +232,14 @@ class BridgeTarget:
         record = message._record
         assert record is not None, message
         info = self._found()
-        passed = PassedHeaders(record)
+        passed = PassedHeaders(record, has_place=self._source_provider is not None)
         self._check_hops(passed.hops, info)
         reply_to = passed.reply_to
         if reply_to is not None:
             reply_to = self._ruled(reply_to, passed.answers_to)
         headers = passed.bridged(self._hop, reply_to)
-        if self._duplicate_property is not None:
-            headers.append(property_header(self._duplicate_property, Property("string", passed.message_id)))
+        if self._duplicate_property is not None and passed.message_id:
+            headers.append(property_header(self._duplicate_property, Property("string", self._duplicate_id(passed))))
         value = record.value()
         if not self._bodies_stay:
             value, headers = self._with_body(record, headers)
@@ -203,7 +253,23 @@ class BridgeTarget:
             None,
             info.max_message_bytes,
         )
-        return made, self._checked_size(made, info)
+        size_bytes = _size_if_it_fits(made, info, compresses=self.provider.traits.compresses)
+        if size_bytes is not None:
+            return made, size_bytes
+        self.check()
+        if self._info is not info:
+            return self.record(message)
+        raise Unsendable(
+            f"bridge {self._spec.name}: {batch_bytes(made.key, made.value, made.headers)} bytes with its properties; "
+            f"{self._target_place} takes {info.max_message_bytes} (max.message.bytes)"
+        )
+
+    def _duplicate_id(self, passed: PassedHeaders) -> str:
+        """Its id; or its place, with the id of the topic, for one that was made anew has the same places."""
+        if passed.has_id:
+            return passed.message_id
+        assert self._source_provider is not None, self._spec
+        return f"{passed.message_id}:{topic_id_of(self._source_provider, self._spec.source.destination)}"
 
     def _found(self) -> TopicInfo:
         info = self._info
@@ -269,20 +335,28 @@ class BridgeTarget:
             return self.provider.place_unit(info.topic, key)
         return found
 
-    def _checked_size(self, record: Outgoing, info: TopicInfo) -> int:
-        """Its bytes at most; raises Unsendable when they are too many."""
-        most = info.max_message_bytes
-        at_most = batch_bytes_at_most(record.key, record.value, record.headers)
-        if at_most <= most:
-            return at_most
-        size = batch_bytes(record.key, record.value, record.headers)
-        may_shrink = info.keeps_compression and self.provider.traits.compresses
-        if size > most and not (may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= most):
-            raise Unsendable(
-                f"bridge {self._spec.name}: {size} bytes with its properties; {self._target_place} takes {most} "
-                f"(max.message.bytes)"
-            )
+
+def topic_id_of(provider: Provider, destination: Destination) -> str:
+    """The id of its Kafka topic.
+
+    It is asked for when nothing is known that one may send by: nobody may now, or too little was heard of late.
+
+    Raises:
+        JMSError: it is not to be had now.
+    """
+    return (provider.known_topic(destination.name) or provider.ensure(destination)).topic_id
+
+
+def _size_if_it_fits(record: Outgoing, info: TopicInfo, *, compresses: bool) -> int | None:
+    """Its bytes at most; None: they are more than its topic takes."""
+    most = info.max_message_bytes
+    at_most = batch_bytes_at_most(record.key, record.value, record.headers)
+    if at_most <= most or batch_bytes(record.key, record.value, record.headers) <= most:
         return at_most
+    may_shrink = info.keeps_compression and compresses
+    if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= most:
+        return at_most
+    return None
 
 
 def _consumer(session: Session, spec: BridgeSpec, prefetch: int) -> MessageConsumer:

@@ -76,7 +76,7 @@ def forward(folder: Path, retry: bool, timeout: float, cluster: Cluster, as_json
     with _without_lines(), factory_of(cluster, store_and_forward=folder).create_connection() as connection:
         storing = cast(StoringProvider, provider_of(connection))
         retried = storing.retry_set_aside() if retry else 0
-        storing.wait_forwarded(timeout)
+        storing.forward(timeout)
         counts, forwarded, troubles = storing.stored(), storing.forwarded, storing.troubles()
     values: dict[str, object] = {
         "forwarded": forwarded, "retried": retried, "waiting": counts.waiting, "dead_letters": counts.set_aside,

@@ -1,13 +1,13 @@
 """What a bridge records of the messages that it has taken on: key `batch|<number>`, value their marks, 12 bytes each.
 
-A mark is a digest of where a message is in Kafka, and of its id; of one that an AMQP server gave, of its id and body,
-for the next delivery has another place.
+A mark is a digest of where a message is in Kafka, and of its id or else its topic's; of one that an AMQP server gave,
+of its id and body, for the next delivery has another place.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.codec.one_header import header_text
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
@@ -19,10 +19,11 @@ _BATCH = b"batch|"
 _FORMAT = b"\x01"
 
 
-def placed_mark(record: KafkaRecord, topic_id: str) -> bytes:
-    """The mark of a message in Kafka. The id tells it from one at the same place of a topic that was made anew."""
-    message_id = header_text(record.headers(), MESSAGE_ID_HEADER) or ""
-    place = f"{topic_id}\0{record.partition()}\0{record.offset()}\0{message_id}"
+def placed_mark(record: KafkaRecord, topic_id: Callable[[], str]) -> bytes:
+    """The mark of a message in Kafka. Its id tells it from one at the same place of a topic that was made anew, and
+    where it has none that topic's id does, which a process hears of late."""
+    named = header_text(record.headers(), MESSAGE_ID_HEADER) or topic_id()
+    place = f"{record.partition()}\0{record.offset()}\0{named}"
     return hashlib.blake2b(place.encode(), digest_size=MARK_BYTES).digest()
 
 

@@ -44,9 +44,10 @@ class _Fate(Enum):
 class PassedHeaders:
     """Those of a received record, read once: for each message this is what a bridge does most."""
 
-    __slots__ = ("_kept", "_reply_header", "_timestamp_ms", "hops", "message_id", "reply_to")
+    __slots__ = ("_kept", "_reply_header", "_timestamp_ms", "has_id", "hops", "message_id", "reply_to")
 
-    def __init__(self, record: KafkaRecord) -> None:
+    def __init__(self, record: KafkaRecord, *, has_place: bool) -> None:
+        """`has_place`: it is in Kafka, where its place is an id; from an AMQP server each delivery has another."""
         self._kept: list[Header] = []
         message_id: str | None = None
         timestamp_ms: int | None = None
@@ -70,10 +71,13 @@ class PassedHeaders:
             else:
                 hops = utf8_or_none(value)
         self._timestamp_ms = record.timestamp()[1] if timestamp_ms is None else timestamp_ms
-        self.message_id: str = message_id or foreign_message_id(
-            record.topic() or "", record.partition() or 0, record.offset() or 0
-        )
-        """As receivers at the source see it."""
+        self.has_id = bool(message_id)
+        """Its sender gave it one."""
+        self.message_id: str = message_id or ""
+        """As receivers at the source see it; "": nobody could know it again."""
+        if has_place and not self.has_id:
+            place = record.topic() or "", record.partition() or 0, record.offset() or 0
+            self.message_id = foreign_message_id(*place)
         self.hops: tuple[str, ...] = tuple(hops.split(_BETWEEN)) if hops else ()
         """The sources of the bridges that the message has passed."""
 
@@ -88,7 +92,8 @@ class PassedHeaders:
         Id and time of sending stand in headers: the record at the target may not tell them by itself.
         """
         headers = self._kept
-        headers.append((MESSAGE_ID_HEADER, self.message_id.encode()))
+        if self.message_id:
+            headers.append((MESSAGE_ID_HEADER, self.message_id.encode()))
         if self._timestamp_ms > 0:
             headers.append((_TIMESTAMP, b"%d" % self._timestamp_ms))
         if reply_to is not None:

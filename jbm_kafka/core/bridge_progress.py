@@ -16,12 +16,14 @@ class BridgeProgress:
 
     def __init__(self, recorded: Mapping[int, Sequence[bytes]], *, marks_max: int = MARKS_MAX) -> None:
         """`recorded`: by number, each batch with the marks of its messages."""
-        self._left: dict[int, set[bytes]] = {number: set(marks) for number, marks in sorted(recorded.items())}
-        self._batch_of = {mark: number for number, marks in self._left.items() for mark in marks}
-        self._over: list[int] = [number for number, marks in self._left.items() if not marks]
+        self._left: dict[int, set[bytes]] = {}
+        self._batch_of: dict[bytes, int] = {}
+        self._over: list[int] = []
         self._marks_max = marks_max
-        self.next_number = max(self._left, default=0) + 1
+        self.next_number = max(recorded, default=0) + 1
         """Of the next batch."""
+        for number, marks in sorted(recorded.items()):
+            self._put(number, marks)
 
     def __contains__(self, mark: bytes) -> bool:
         """It is at the target already."""
@@ -46,13 +48,22 @@ class BridgeProgress:
         self._over.clear()
         if not marks:
             return
-        self._left[self.next_number] = set(marks)
-        self._batch_of.update(dict.fromkeys(marks, self.next_number))
+        self._put(self.next_number, marks)
         self.next_number += 1
         for number in list(self._left)[:-1]:
             if len(self._batch_of) <= self._marks_max:
                 break
             self.confirm(list(self._left[number]))
+
+    def _put(self, number: int, marks: Sequence[bytes]) -> None:
+        """Have them in the latest batch, and there alone: an id that a sender uses again would leave every earlier one
+        behind."""
+        self.confirm(marks)
+        if not marks:
+            self._over.append(number)
+            return
+        self._left[number] = set(marks)
+        self._batch_of.update(dict.fromkeys(marks, number))
 
     def confirm(self, marks: Sequence[bytes]) -> None:
         """The source has settled them, and gives them to nobody any more. What was not recorded is passed over."""

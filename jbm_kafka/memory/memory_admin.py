@@ -34,7 +34,7 @@ class MemoryAdmin:
         self._timeout_s = timeout_s
 
     def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
-        self._process.check()
+        self.check_answered(self._timeout_s)
         with self._cluster.changed:
             denied = self._cluster.faults.operations_denied
             refused = [name for name in topics if "DESCRIBE" in denied.get(name, ())]
@@ -55,6 +55,8 @@ class MemoryAdmin:
 
     def check_answered(self, timeout_s: float) -> None:
         self._process.check()
+        if self._cluster.faults.is_silent:
+            raise Unreachable("no answer: a fault of the test")
 
     def topic_names(self) -> frozenset[str]:
         self._process.check()

@@ -71,6 +71,8 @@ class Faults:
     """So many brokers have each partition, and so many of them all of it."""
     operations_denied: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The operations that a user is told to lack, by the name of a topic or group."""
+    is_silent: bool = False
+    """Nobody is told whether the cluster is there, nor of its topics."""
     share_groups: frozenset[str] = frozenset()
     """Groups of another kind that are there."""
     breaks: int = 0

@@ -145,6 +145,21 @@ class SidecarProvider:
             except KafkaClientError as error:
                 raise as_jms_error(error, str(destination), destination=destination.name) from None
 
+    @property
+    def is_silent(self) -> bool:
+        """Kafka did not answer the latest question."""
+        return self.sidecar.destinations.watch.is_silent
+
+    def look_again(self, destination: Destination) -> TopicInfo:
+        """The destination as Kafka says now: somebody may have changed its topic, or deleted it.
+
+        Raises:
+            InvalidDestinationError: it was deleted; `ensure` may make it anew.
+            JMSError: Kafka does not answer, or refuses.
+        """
+        with raised_as_jms_errors(str(destination)):
+            return self.sidecar.destinations.topics.refresh(destination)
+
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """The ids of messages by their place; see Provider."""
         with raised_as_jms_errors("look for message ids"):

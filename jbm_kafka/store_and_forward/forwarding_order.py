@@ -82,9 +82,17 @@ class ForwardingOrder:
     """The bytes of a batch; an entry that is larger goes alone."""
     position: int = 0
     """Entries below it were chosen or passed since the pass began."""
+    _entries_now: int = field(init=False)
+    """In the next batch, at most."""
     _waits: dict[str, _Wait] = field(default_factory=dict)
     _held: set[Lane] = field(default_factory=set)
     """Lanes of passed entries, at destinations that do not wait themselves."""
+    _before: tuple[frozenset[str], int, frozenset[Lane]] | None = None
+    """Who waited when destinations were last tried again, how far the pass had come, and the lanes that it held. None:
+    that is of no use any more."""
+
+    def __post_init__(self) -> None:
+        self._entries_now = self.entries_max
 
     def choose(self, entries: Iterable[tuple[int, StoredEntry, int]]) -> list[tuple[int, StoredEntry]]:
         """Returns the next batch of entries (number, entry, bytes) that were read from `position` on, in order.
@@ -97,13 +105,17 @@ class ForwardingOrder:
             assert number >= self.position, (number, self.position)
             if self._must_wait(entry):
                 self._held.update(lane_of(send) for send in entry.sends if not self._is_waiting(send.destination))
-            elif chosen and (len(chosen) == self.entries_max or size_bytes + entry_bytes > self.bytes_max):
+            elif chosen and (len(chosen) == self._entries_now or size_bytes + entry_bytes > self.bytes_max):
                 break
             else:
                 chosen.append((number, entry))
                 size_bytes += entry_bytes
             self.position = number + 1
         return chosen
+
+    def shrink(self, entries: int) -> None:
+        """So many in a batch were too many: the next one has half of them, and those after it a little more each."""
+        self._entries_now = max(1, entries // 2)
 
     def suspend(self, destination: str, now_ms: int) -> bool:
         """Let a destination's entries wait, longer each time, for it takes nothing now.
@@ -113,32 +125,41 @@ class ForwardingOrder:
         before = self._waits.get(destination)
         tries = 0 if before is None else before.tries + 1
         self._waits[destination] = _Wait(tries, now_ms + next_wait_ms(tries))
-        self.begin_again()
+        self._look_from(0, ())
+        if self._before is not None and self._before[0] <= set(self.waiting_destinations):
+            self._look_from(*self._before[1:])  # nothing went, and all that was passed is to be passed again
         return before is None
 
     def release_due(self, now_ms: int) -> None:
         """Try destinations again whose time has come; what they hold is looked at from the beginning."""
         due = [wait for wait in self._waits.values() if wait.until_ms <= now_ms]
         if due:
+            if self._before is None or self.position >= self._before[1]:
+                self._before = frozenset(self.waiting_destinations), self.position, frozenset(self._held)
             for wait in due:
                 wait.until_ms = -1
-            self.begin_again()
+            self._look_from(0, ())
 
     def sent(self, destinations: Iterable[str]) -> None:
-        """Something went there: they do not wait any more."""
+        """A batch went there: they do not wait any more, and the next may be larger."""
+        self._before = None
+        self._entries_now = min(self.entries_max, self._entries_now + 1 + self._entries_now // 8)
         for destination in destinations:
-            self._waits.pop(destination, None)
+            wait = self._waits.pop(destination, None)
+            if wait is not None and wait.until_ms >= 0:  # it took a part of the batch that it began to wait in
+                self._look_from(0, ())
 
     def set_aside(self, entry: StoredEntry) -> None:
         """It will not go: a destination that it was tried at is no longer one that waited for it."""
+        self._before = None
         for send in entry.sends:
             if not self._is_waiting(send.destination):
                 self._waits.pop(send.destination, None)
 
     def begin_again(self) -> None:
-        """Look at all from the beginning, as when a batch was not written."""
-        self.position = 0
-        self._held.clear()
+        """Look at all from the beginning, as when nobody knows what became of a batch."""
+        self._before = None
+        self._look_from(0, ())
 
     def due_at_ms(self) -> int | None:
         """Returns when the next destination is to be tried again; None: none waits."""
@@ -148,6 +169,9 @@ class ForwardingOrder:
     def waiting_destinations(self) -> list[str]:
         """Returns those that take nothing for now, by name."""
         return sorted(filter(self._is_waiting, self._waits))
+
+    def _look_from(self, position: int, held: Iterable[Lane]) -> None:
+        self.position, self._held = position, set(held)
 
     def _must_wait(self, entry: StoredEntry) -> bool:
         return any(self._is_waiting(send.destination) or lane_of(send) in self._held for send in entry.sends)

@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jbm_kafka.core.jms_errors import InvalidSettingError
@@ -30,8 +31,8 @@ class OpenStore:
     """A store with its forwarder, and its users counted."""
 
     settings: StoreSettings
-    key: tuple[str, str, str | None]
-    """The installation that it forwards to."""
+    installation: Installation
+    """Where it forwards to, with the settings of its first user."""
     store: SendStore
     forwarder: StoreForwarder
     users: int = 1
@@ -42,14 +43,12 @@ class OpenStore:
             self.users -= 1
             if self.users:
                 return
-            del _open[_place(self.settings)]
-            try:
+            del _open[self.settings.folder]
+            with ExitStack() as ending:  # all of it, also when Ctrl-C ends a wait
+                ending.callback(self.store.close)
+                ending.callback(self.forwarder.stop, STOP_S)
                 self.forwarder.wait_forwarded(FORWARD_AT_CLOSE_S)
-                self.forwarder.stop(STOP_S)
-                waiting = self.store.counts().waiting
-            finally:
-                self.store.close()
-        if waiting:
+        if waiting := self.store.counts().waiting:
             log.warning(
                 "%s: %d entries wait in the store, and are forwarded by its next user, or by: jbm-kafka store forward "
                 "%s (%s)",
@@ -77,13 +76,14 @@ def opened_store(
         InvalidSettingError: it is open in this process with other settings, or for another cluster.
         IllegalStateError, ResourceAllocationError: it cannot be opened; the text says why.
     """
+    settings = replace(settings, folder=os.path.realpath(settings.folder))  # however it is written, and from wherever
     with _turn(settings):
-        found = _open.get(_place(settings))
+        found = _open.get(settings.folder)
         if found is not None:
-            if (found.settings, found.key) != (settings, installation.key):
+            if found.settings != settings or not _shares(found.installation, installation):
                 raise InvalidSettingError(
-                    f"store_and_forward={settings.folder!r} is open in this process with other settings, or for "
-                    f"another cluster, namespace or state_dir: give the same, or another folder",
+                    f"store_and_forward={settings.folder!r} is open in this process with other settings, of its own or "
+                    f"of the factory, or for another cluster, namespace or state_dir: give the same, or another folder",
                     setting="store_and_forward",
                     value=settings.folder,
                 )
@@ -98,17 +98,20 @@ def opened_store(
         )
         forwarder = StoreForwarder(store, connect, clock)
         forwarder.start()
-        opened = _open[_place(settings)] = OpenStore(settings, installation.key, store, forwarder)
+        opened = _open[settings.folder] = OpenStore(settings, installation, store, forwarder)
         return opened
 
 
-def _place(settings: StoreSettings) -> str:
-    return str(Path(settings.folder).absolute())
+def _shares(running: Installation, wanted: Installation) -> bool:
+    """One forwards for all, with its credentials; what was asked for by name would be left in silence."""
+    return (running.key, running.client_settings) == (wanted.key, wanted.client_settings) and all(
+        getattr(running.config, name) == getattr(wanted.config, name) for name in wanted.given
+    )
 
 
 def _turn(settings: StoreSettings) -> threading.RLock:
     with _turns_lock:
-        return _turns.setdefault(_place(settings), threading.RLock())
+        return _turns.setdefault(settings.folder, threading.RLock())
 
 
 def _after_fork() -> None:

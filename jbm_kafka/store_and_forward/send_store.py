@@ -18,12 +18,13 @@ import secrets
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from rocksdict import AccessType, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+from rocksdict import AccessType, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch
 
 from jbm_kafka.codec.stored_sends import StoredEntry, decode_entry, encode_entry
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, ResourceAllocationError
@@ -48,13 +49,17 @@ ROOM_BYTES = 8 << 20
 """That much more must be free before sends are taken again, or it is full and not full again with each of them."""
 WRITE_BUFFER_BYTES = 4 << 20
 WAL_BYTES_MAX = 8 << 20
-PENDING_MAX = 10_000
-"""Sends that wait for the disk at once."""
+PENDING_MAX, PENDING_BYTES_MAX = 10_000, 32 << 20
+"""Sends that wait for the disk at once, and when that is too much."""
 CLOSE_TIMEOUT_S = 60.0
 MEND_MS = 1_000
 """How often a store that could not be written is tried again."""
 SYNC_S = 1.0
 """How often the disk writes what is stored, where nobody waits for it."""
+LOOKS = 8
+"""So often a store is read beside its owner, who may delete a file that it was about to read."""
+RETRIED_AT_ONCE = 100
+"""Entries; all of a full store at once took four times its size of memory."""
 SAY_AGAIN_MS = 60_000
 """So often it is logged that it still cannot be written."""
 _NUMBER = struct.Struct(">cQ")
@@ -117,9 +122,10 @@ class SendStore:
         self._lock = threading.RLock()
         self._changed = Sleepers(threading.RLock())
         """For those who wait for the disk; its lock is taken before `_lock`, or alone."""
-        self._synced = WriteOptions()
-        self._synced.sync = True
+        self._syncing = threading.RLock()
+        """Held while the disk writes; taken after `_lock`, or alone."""
         kept_at_fork(self)
+        self._mark = AcknowledgedMark(path / MARK_FILE)  # first: what fails after the database is there keeps it
         self._db = _opened(path / ROCKS_FOLDER)
         self._is_open = True
         self._is_shut = False
@@ -129,12 +135,14 @@ class SendStore:
         self._failed: list[int] = []
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
+        self._pending_bytes = 0
         self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
-        self._mark = AcknowledgedMark(path / MARK_FILE)
+        self._first = 0
+        """No number below it waits: RocksDB would pass over each one that was deleted there."""
         self._lost = int(self._db.get(_LOST) or 0)
         self._number = self._count()
         self._report_torn_tail()
-        self._mark.open(self._number)
+        self._mark.open(self._number, fsync=fsync)
         self._make_reserve(room_bytes=0)
         self._is_unsynced = False
         work = self._write_pending if fsync else self._sync_again_and_again
@@ -205,16 +213,18 @@ class SendStore:
                 stored(None)
             return
         value = encode_entry(entry)
-        self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open, None)
+        if not self.has_room_to_wait():
+            self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open, None)
         with self._changed.lock:
             if not self._is_open:
                 raise NotStored(self._closed())
             self._pending.append((value, entry.stored_at_ms, stored))
+            self._pending_bytes += len(value)
             self._changed.notify_all()
 
     def has_room_to_wait(self) -> bool:
         """Returns False while `put_later` would wait."""
-        return len(self._pending) < PENDING_MAX
+        return len(self._pending) < PENDING_MAX and self._pending_bytes < PENDING_BYTES_MAX
 
     def wait_stored(self, timeout_s: float) -> bool:
         """Returns True when nothing waits for the disk."""
@@ -231,7 +241,7 @@ class SendStore:
         found: list[tuple[int, StoredEntry, int]] = []
         size_bytes = 0
         with self._lock:
-            for number, value in self._rows(_WAITS, begin):
+            for number, value in self._rows(_WAITS, max(begin, self._first)):
                 size_bytes += len(value)
                 if found and (len(found) == count_max or size_bytes > bytes_max):
                     break
@@ -285,28 +295,40 @@ class SendStore:
 
     def keep_cluster(self, cluster_id: str) -> None:
         """Bind the store to this cluster: it forwards to no other from now on."""
-        self.cluster_id = self._said["cluster"] = cluster_id
+        self._said["cluster"] = cluster_id
         _write_id(self.path, self._said)
+        self.cluster_id = cluster_id  # not before, or the next try would rely on it
 
     # -- operators -------------------------------------------------------------------------------------------------
 
     def retry(self, numbers: Sequence[int] | None = None) -> int:
         """Have entries that were set aside wait again, behind all others; None: all. Returns how many."""
+        retried = begin = 0
         with self._lock:  # from the choice on: another thread's retry would have them wait twice
-            chosen = [each for each in self.set_aside_entries() if numbers is None or each[0] in numbers]
-            values = [encode_entry(entry._replace(reason="", set_aside_at_ms=0)) for _, entry in chosen]
-
-            def write(rows: WriteBatch) -> None:
-                for at, value in enumerate(values, self._number + 1):
-                    rows.put(_NUMBER.pack(_WAITS, at), value)
-                rows.put(_HIGHEST, str(self._number + len(values)).encode())
-
-            if chosen:
-                self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
-                self._number = self._count()
-                self._mark.set(self._number)
-        if chosen:
+            try:
+                while rows := list(islice(self._rows(_ASIDE, begin), RETRIED_AT_ONCE)):
+                    begin = rows[-1][0] + 1
+                    retried += self._retry([row for row in rows if numbers is None or row[0] in numbers])
+            finally:
+                if retried:
+                    self._number = max(self._number, self._count())
+                    self._mark.set(self._number)
+        if retried:
             self.entered.set()
+        return retried
+
+    def _retry(self, chosen: Sequence[tuple[int, bytes]]) -> int:
+        """All of them or none; the counts are for the caller to correct."""
+        waiting = [encode_entry(decode_entry(value)._replace(reason="", set_aside_at_ms=0)) for _, value in chosen]
+
+        def write(rows: WriteBatch) -> None:
+            for at, value in enumerate(waiting, self._number + 1):
+                rows.put(_NUMBER.pack(_WAITS, at), value)
+            rows.put(_HIGHEST, str(self._number + len(waiting)).encode())
+
+        if chosen:
+            self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
+            self._number += len(chosen)
         return len(chosen)
 
     def drop(self, numbers: Sequence[int] | None = None, *, set_aside: bool = True) -> int:
@@ -345,8 +367,11 @@ class SendStore:
             return
         with self._lock:
             try:
-                self._db.flush_wal(True)
-                self._db.close()
+                if self._failed:  # else the next process would find what it was said of that it is not stored
+                    self._reopen()
+                self._sync()
+                with self._syncing:
+                    self._db.close()
                 self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
@@ -404,7 +429,9 @@ class SendStore:
                 rows = WriteBatch(raw_mode=True)
                 for at, (value, _) in enumerate(values, first):
                     rows.put(_NUMBER.pack(_WAITS, at), value)
-                self._db.write(rows, self._synced if self._fsync else WriteOptions())
+                self._db.write(rows)
+                if self._fsync:
+                    self._sync()
         except Exception as error:  # RocksDB knows no finer class
             self._could_not_write(error, range(first, self._number + 1))
             raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path))) from None
@@ -428,6 +455,7 @@ class SendStore:
                     stored(answer)
             with self._changed.lock:
                 del self._pending[: len(taken)]
+                self._pending_bytes -= sum(len(value) for value, _, _ in taken)
                 self._changed.notify_all()
             self.entered.set()
 
@@ -435,10 +463,22 @@ class SendStore:
         """Without fsync, also while Kafka is away, for which nobody forwards."""
         while self._is_open:
             self._changed.wait_for(lambda: not self._is_open, SYNC_S)
-            with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
-                if self._is_open and self._is_unsynced:
-                    self._db.flush_wal(True)
-                    self._is_unsynced = False
+            if self._is_unsynced:
+                self._is_unsynced = False
+                try:
+                    self._sync()  # without `_lock`, for which sends would wait
+                except Exception:  # a disk that refuses is told to the next send
+                    self._is_unsynced = True
+
+    def _sync(self) -> None:
+        """Have on the disk what was written: not by a write, which RocksDB's binding makes without letting other
+        threads run meanwhile.
+
+        Raises:
+            Exception: the disk refuses.
+        """
+        with self._syncing:
+            self._db.flush_wal(True)
 
     def _written_together(self, taken: Sequence[tuple[bytes, int, Stored | None]]) -> list[NotStored | None]:
         """Write them with one call to the disk; returns for each why it is not stored, if it is not."""
@@ -478,7 +518,8 @@ class SendStore:
             if kind == _WAITS:
                 self._waiting -= len(sizes)
                 self._waiting_bytes -= sum(sizes)
-                head = next(self._rows(_WAITS, 0), None)
+                head = next(self._rows(_WAITS, self._first), None)
+                self._first = self._number + 1 if head is None else head[0]
                 self._oldest_at_ms = 0 if head is None else decode_entry(head[1]).stored_at_ms
             else:
                 self._aside -= len(sizes)
@@ -487,21 +528,27 @@ class SendStore:
     def _forward_write(self, fill: Callable[[WriteBatch], None], *, is_synced: bool = True) -> None:
         """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go; IllegalStateError:
         it is closed."""
-        with self._lock:
-            if not self._is_open:  # or it would be opened again below, without its lock
-                raise self._closed()
-            for is_last in (False, True):
-                rows = WriteBatch(raw_mode=True)
-                fill(rows)
-                db = self._rocks
-                try:
-                    db.write(rows, self._synced if is_synced else WriteOptions())
-                except Exception as error:  # RocksDB knows no finer class
+        for is_last in (False, True):
+            try:
+                with self._lock:
+                    if not self._is_open:  # or it would be opened again below, without its lock
+                        raise self._closed()
+                    rows = WriteBatch(raw_mode=True)
+                    fill(rows)
+                    self._rocks.write(rows)
+                if is_synced:
+                    self._sync()
+            except JMSError:
+                raise
+            except Exception as error:  # RocksDB knows no finer class
+                with self._lock:
+                    if not self._is_open:
+                        raise self._closed() from None
                     self._could_not_write(error, range(0))
                     if is_last or not self._reopen():
                         raise ResourceAllocationError(self.trouble, path=str(self.path)) from None
-                else:
-                    return
+            else:
+                return
 
     def _could_not_write(self, error: Exception, numbers: range) -> None:
         """Note why a write failed, and what it was to store; the reserve goes, so that forwarding has room."""
@@ -548,7 +595,7 @@ class SendStore:
         Returns False if it cannot be opened; `trouble` says why, and the next call tries again.
         """
         self._is_shut = True
-        with suppress(Exception):  # it says once more what failed, and is closed all the same
+        with self._syncing, suppress(Exception):  # it says once more what failed, and is closed all the same
             self._db.close()
         try:
             self._db = _opened(self.path / ROCKS_FOLDER)
@@ -556,7 +603,8 @@ class SendStore:
             rows = WriteBatch(raw_mode=True)
             for number in self._failed:  # their senders were told that they are not stored
                 rows.delete(_NUMBER.pack(_WAITS, number))
-            self._db.write(rows, self._synced)
+            self._db.write(rows)
+            self._sync()
             self._failed.clear()
         except Exception as error:  # RocksDB knows no finer class
             self._hindered(error)
@@ -588,7 +636,7 @@ class SendStore:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _rows(self, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
-        return _rows_of(self._rocks, kind, begin)
+        return (row for row in _rows_of(self._rocks, kind, begin) if row[0] not in self._failed)
 
     def _count(self) -> int:
         """Count what it holds; returns the highest number that it knows."""
@@ -620,7 +668,8 @@ class SendStore:
             rows = WriteBatch(raw_mode=True)
             rows.put(_LOST, str(self._lost).encode())
             rows.put(_HIGHEST, str(self._mark.number).encode())
-            self._db.write(rows, self._synced)
+            self._db.write(rows)
+            self._sync()
             log.error(
                 "the store in %s has lost its last %d entries, numbers %d to %d, which were confirmed: the machine "
                 "stopped before its disk had them%s",
@@ -628,9 +677,9 @@ class SendStore:
                 "" if self._fsync else "; with store_fsync=True a send is confirmed when the disk has it",
             )
             self._number = self._mark.number
-        elif self._mark.was_torn and not self._fsync:
+        elif self._mark.was_torn:
             log.warning(
-                "the store in %s was open when the machine stopped, and does not wait for the disk: sends of its last "
+                "the store in %s was open when the machine stopped, and did not wait for the disk: sends of its last "
                 "second may be missing; entry %d is the last that is there",
                 *(self.path, self._number),
             )
@@ -658,24 +707,28 @@ def look_into(folder: Path, count_max: int) -> StoreContent:
     """
     path = folder.absolute()
     _check_is_store(path)
-    try:
-        db = Rdict(str(path / ROCKS_FOLDER), Options(raw_mode=True), access_type=AccessType.read_only(False))
-    except Exception as error:  # RocksDB knows no finer class
-        raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
-    try:
-        waiting: list[tuple[int, StoredEntry]] = []
-        count = size_bytes = oldest_at_ms = 0
+    for tries_left in reversed(range(LOOKS)):
+        try:
+            return _looked_into(path, count_max)
+        except Exception as error:  # RocksDB knows no finer class
+            if not tries_left:
+                raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
+    raise AssertionError(path)
+
+
+def _looked_into(path: Path, count_max: int) -> StoreContent:
+    waiting: list[tuple[int, StoredEntry]] = []
+    count = size_bytes = 0
+    db = Rdict(str(path / ROCKS_FOLDER), Options(raw_mode=True), access_type=AccessType.read_only(False))
+    with closing(db):
         for number, value in _rows_of(db, _WAITS, 0):
             count += 1
             size_bytes += len(value)
             if len(waiting) < max(1, count_max):
                 waiting.append((number, decode_entry(value)))
-        if waiting:
-            oldest_at_ms = waiting[0][1].stored_at_ms
         aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
         lost = int(db.get(_LOST) or 0)
-    finally:
-        db.close()
+    oldest_at_ms = waiting[0][1].stored_at_ms if waiting else 0
     holder = _holder(path) if is_locked(path / LOCK_FILE) else ""
     return StoreContent(
         StoreCounts(count, size_bytes, oldest_at_ms, len(aside), lost), waiting[:count_max], aside, holder
@@ -696,8 +749,12 @@ def namespace_of(folder: Path) -> str:
 def _rows_of(db: Rdict, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
     bounds = ReadOptions()
     bounds.set_iterate_upper_bound(bytes([kind[0] + 1]))
-    for key, value in db.items(from_key=_NUMBER.pack(kind, begin), read_opt=bounds):
-        yield _NUMBER.unpack(bytes(key))[1], value  # type: ignore[arg-type]
+    rows = db.iter(bounds)
+    rows.seek(_NUMBER.pack(kind, begin))
+    while rows.valid():
+        yield _NUMBER.unpack(rows.key())[1], rows.value()
+        rows.next()
+    rows.status()  # raises what ended it before the end, which `items()` would pass over in silence
 
 
 def _batch_value(batch: BatchUnderWay) -> bytes:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from jbm_kafka.client.partition_choice import other_count
 from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.destination import Destination, parse_destination
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, JMSSecurityError
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.fenced_sends import NumberedBatches, ProviderOfBatches
 from jbm_kafka.ports.kafka import (
@@ -27,7 +27,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
 from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
-from jbm_kafka.store_and_forward.send_store import BatchUnderWay, SendStore
+from jbm_kafka.store_and_forward.send_store import SAY_AGAIN_MS, BatchUnderWay, SendStore
 
 log = logging.getLogger("jbm_kafka.store_and_forward")
 
@@ -65,14 +65,14 @@ class StoreForwarder:
         self.provider: ProviderOfBatches | None = None
         """Kafka's, once it was there."""
         self._batches: NumberedBatches | None = None
-        """None: it must be taken over first."""
         self._unfinished: BatchUnderWay | None = None
         """It is in Kafka, and the store could not be told."""
         self._found: dict[str, tuple[Destination, TopicInfo]] = {}
         """Where messages go, by destination as it is stored."""
         self._written_at_ms = 0
-        self._one_by_one = 0
-        """So many entries go alone, since one of a batch was refused and nobody says which."""
+        """By the wall, for other clocks stand still while a machine sleeps."""
+        self._silent_until_ms: dict[str, int] = {}
+        """Until when no further line tells of dead letters, by destination."""
         self._stop = WakeUp()
         self._through = -1
         """The highest number that was there when all that waits was looked at last; -1: it is being looked at."""
@@ -95,12 +95,13 @@ class StoreForwarder:
         self._thread.join(0.0 if self.provider is None else timeout_s)
 
     def wait_forwarded(self, timeout_s: float) -> bool:
-        """Returns True when nothing waits; False when the time is up, or when Kafka takes nothing for now."""
+        """Returns True when nothing waits; False if the time is up, Kafka takes nothing for now, or it was stopped."""
         self._news.wait_for(self._has_nothing_to_do, timeout_s)
         return self._is_idle()
 
     def _has_nothing_to_do(self) -> bool:
-        return self._is_idle() or self.trouble != "" or self._through == self._store.number
+        is_done = self._is_idle() or self._through == self._store.number
+        return is_done or self.trouble != "" or self._stop.is_set()
 
     def troubles(self) -> list[str]:
         """Returns a sentence for each thing that hinders it."""
@@ -176,18 +177,19 @@ class StoreForwarder:
             self._finish(self._unfinished)
         if self._is_idle() and self._store.batch() is None:
             return False
-        batches = self._taken_over()
-        self._order.release_due(self._now_ms())
-        rows = self._store.waiting(self._order.position, ENTRIES_MAX, 2 * BYTES_MAX)
-        if not rows:
-            return False
-        self._order.entries_max = 1 if self._one_by_one else ENTRIES_MAX
         try:
+            batches = self._taken_over()
+            self._order.release_due(self._now_ms())
+            rows = self._store.waiting(self._order.position, ENTRIES_MAX, 2 * BYTES_MAX)
+            if not rows:
+                return False
             ready = self._made_ready(self._order.choose(rows))
             if ready:
                 self._write(batches, ready)
         except BaseException:
             self._order.begin_again()  # what was chosen is not sent
+            if self._batches is not None:
+                self._batches.close()  # who takes over anew asks what became of the last one
             raise
         return True
 
@@ -195,6 +197,7 @@ class StoreForwarder:
         """Choose partitions and check; what cannot go is set aside, or ends the batch before it."""
         ready: list[_Ready] = []
         hopeless: dict[int, str] = {}
+        is_let_in = False
         for number, entry in chosen:
             at = entry.sends[0]
             try:
@@ -208,6 +211,10 @@ class StoreForwarder:
                 if verdict is Verdict.DESTINATION_WAITS:
                     self._suspend(at.destination, error)
                     break  # what was chosen behind it is chosen anew, by what waits now
+                if isinstance(error, JMSSecurityError) and not is_let_in:
+                    assert self._batches is not None
+                    self._batches.cluster_id()  # raises if nothing goes, for our credentials are refused
+                    is_let_in = True
                 hopeless[number] = str(error)
                 continue
             ready.append(_Ready(number, entry, records))
@@ -240,12 +247,8 @@ class StoreForwarder:
         return provider.place_unit(info.topic, send.key) if found is None else found
 
     def _write(self, batches: NumberedBatches, ready: Sequence[_Ready]) -> None:
-        if self._now_ms() - self._written_at_ms > MARK_AGAIN_MS:
-            try:
-                batches.write(self._store.batch_number(), [])
-            except KafkaClientError:  # its producer may be gone, which only a new take-over replaces
-                self._batches = None
-                raise
+        if abs(self._clock.now_ms() - self._written_at_ms) > MARK_AGAIN_MS:
+            batches.write(self._store.batch_number(), [])
         number = self._store.batch_number() + 1
         batch = BatchUnderWay(number, tuple(each.number for each in ready))
         self._store.begin_batch(batch)
@@ -256,13 +259,12 @@ class StoreForwarder:
             self._store.end_batch(BatchUnderWay(number - 1, ()))
             self._refused(error, {each.number: each.entry for each in ready})
             return
-        except KafkaClientError:  # its end may not be known: whoever takes over asks
-            self._batches = None
+        except KafkaClientError:
+            self._order.shrink(len(ready))  # its offset may have been too late on a slow line
             raise
-        self._written_at_ms = self._now_ms()
+        self._written_at_ms = self._clock.now_ms()
         self._finish(batch)
         self._order.sent(send.destination for each in ready for send in each.entry.sends)
-        self._one_by_one = max(0, self._one_by_one - 1)
 
     def _finish(self, batch: BatchUnderWay) -> None:
         self._unfinished = batch
@@ -276,23 +278,25 @@ class StoreForwarder:
         Raises:
             TransactionAborted: no entry is to blame.
         """
-        self._order.begin_again()
         hopeless = {
             int(token): str(refusal.cause)
             for token, refusal in error.refusals.items()
             if isinstance(token, int) and token in entries and not isinstance(refusal.cause, UnknownTopic)
         }
         if hopeless:
+            self._order.begin_again()
             self._set_aside({number: entries[number] for number in hopeless}, hopeless)
             return
         blamed = [entries[token] for token in error.failed if isinstance(token, int) and token in entries]
         refusal = error.refusals.get(None)
         if refusal is not None and not refusal.group and isinstance(refusal.cause, AccessRefused | RecordTooLarge):
+            self._order.begin_again()
             if len(entries) > 1:
-                self._one_by_one = len(entries)  # Kafka says that one is refused, and not which
+                self._order.shrink(len(entries))  # Kafka says that one is refused, and not which
                 return
             self._set_aside(entries, dict.fromkeys(entries, str(refusal.cause)))
             return
+        self._order.shrink(len(entries))  # a slow line may not get so much there in time
         for destination in {send.destination for entry in blamed for send in entry.sends}:
             self._forget(destination)
             self._suspend(destination, error)
@@ -313,12 +317,18 @@ class StoreForwarder:
     def _set_aside(self, entries: Mapping[int, StoredEntry], reasons: Mapping[int, str]) -> None:
         if not entries:
             return
+        numbers: dict[str, list[int]] = {}
         for number, entry in entries.items():
-            log.error(
-                "%s: entry %d to %s is set aside as a dead letter of the store: %s",
-                *(self._store.path, number, entry.sends[0].destination, reasons[number]),
-            )
+            numbers.setdefault(entry.sends[0].destination, []).append(number)
             self._order.set_aside(entry)
+        now_ms = self._now_ms()
+        for destination, aside in numbers.items():
+            if now_ms >= self._silent_until_ms.get(destination, 0):
+                self._silent_until_ms[destination] = now_ms + SAY_AGAIN_MS
+                log.error(
+                    "%s: entries to %s become dead letters of the store, the first is number %d: %s",
+                    *(self._store.path, destination, aside[0], reasons[aside[0]]),
+                )
         self._store.set_aside(list(entries.items()), lambda number: reasons[number])
 
     # -- taking over -----------------------------------------------------------------------------------------------
@@ -331,37 +341,34 @@ class StoreForwarder:
             self.provider = self._connect()
             if self._stop.is_set():
                 raise JMSError("it was stopped while it connected")
-        batches = self.provider.numbered_batches(self._store.store_id)
+        if self._batches is None:
+            self._batches = self.provider.numbered_batches(self._store.store_id)
+        batches = self._batches
         self._check_cluster(batches.cluster_id())
         found, number, under_way = batches.take_over(), self._store.batch_number(), self._store.batch()
         if under_way is not None and found == number:
             self._finish(under_way)
         elif found > number:
-            self._doubt(self._all_waiting(), "the folder is an older copy of what has forwarded since")
-            self._store.end_batch(BatchUnderWay(found, ()))
+            self._doubt("the folder is an older copy of what has forwarded since")
+            number = found
         elif under_way is not None and found == number - 1 and found:
-            self._store.end_batch(BatchUnderWay(number - 1, ()))
+            number = found
         elif under_way is not None:
-            taken = {each: entry for each, entry in self._all_waiting().items() if each in under_way.entries}
-            self._doubt(taken, "it ended longer ago than Kafka keeps such numbers")
-            self._store.end_batch(BatchUnderWay(number, ()))
+            self._doubt("it ended longer ago than Kafka keeps such numbers", frozenset(under_way.entries))
         # The first number has no batch: so its absence later says that Kafka has forgotten it, and nothing else.
-        if not self._store.batch_number():
-            self._store.end_batch(BatchUnderWay(1, ()))
-        batches.write(self._store.batch_number(), [])
-        self._written_at_ms = self._now_ms()
-        self._batches = batches
-        self._order.begin_again()
+        number = number or 1
+        self._store.begin_batch(BatchUnderWay(number, ()))  # the disk has it, and what is in doubt, before Kafka has
+        batches.write(number, [])
+        self._written_at_ms = self._clock.now_ms()
         return batches
 
-    def _all_waiting(self) -> dict[int, StoredEntry]:
-        found: dict[int, StoredEntry] = {}
-        while rows := self._store.waiting(max(found, default=-1) + 1, ENTRIES_MAX, BYTES_MAX):
-            found.update((number, entry) for number, entry, _ in rows)
-        return found
-
-    def _doubt(self, entries: Mapping[int, StoredEntry], why: str) -> None:
-        self._set_aside(entries, dict.fromkeys(entries, IN_DOUBT.format(why=why)))
+    def _doubt(self, why: str, numbers: Container[int] | None = None) -> None:
+        """Set entries aside of which nobody knows whether they were sent; None: all that wait."""
+        begin = 0
+        while rows := self._store.waiting(begin, ENTRIES_MAX, BYTES_MAX):
+            begin = rows[-1][0] + 1
+            taken = {number: entry for number, entry, _ in rows if numbers is None or number in numbers}
+            self._set_aside(taken, dict.fromkeys(taken, IN_DOUBT.format(why=why)))
 
     def _check_cluster(self, cluster_id: str) -> None:
         if not self._store.cluster_id:

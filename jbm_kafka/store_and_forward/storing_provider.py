@@ -21,7 +21,7 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import Provider, TopicInfo, Traits
 from jbm_kafka.ports.record_to_send import Outgoing
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.store_and_forward.open_stores import OpenStore
+from jbm_kafka.store_and_forward.open_stores import STOP_S, OpenStore
 from jbm_kafka.store_and_forward.send_store import NotStored, StoreCounts
 
 ROUTES = 1 << 31
@@ -225,9 +225,10 @@ class StoringProvider:
         """Have the dead letters of the store forwarded, behind all others; how many they are."""
         return self._store.retry()
 
-    def wait_forwarded(self, timeout_s: float) -> bool:
-        """Return True when nothing waits, and False when the time is up or Kafka takes nothing for now."""
-        return self._opened.forwarder.wait_forwarded(timeout_s)
+    def forward(self, timeout_s: float) -> None:
+        """Forward for so long, and no more: until nothing waits, or Kafka takes nothing for now, at most."""
+        self._opened.forwarder.wait_forwarded(timeout_s)
+        self._opened.forwarder.stop(STOP_S)
 
     @property
     def forwarded(self) -> int:
@@ -260,9 +261,11 @@ class StoringProvider:
             if self._is_closed:
                 return
             self._is_closed = True
-        if self._there is not None:
-            self._there.close()
-        self._opened.release()
+        try:
+            if self._there is not None:
+                self._there.close()
+        finally:
+            self._opened.release()
 
     def _info(self, destination: Destination) -> TopicInfo:
         topic = destination.kafka_topic(self._namespace)

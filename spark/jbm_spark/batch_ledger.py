@@ -16,7 +16,7 @@ from typing import Self
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
-from jbm_kafka.ports import CommittedOffset, KafkaClientError, Outgoing, Unreachable
+from jbm_kafka.ports import CommittedOffset, KafkaClientError, KafkaRecord, Outgoing, Unreachable
 from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_kafka.registry.topic_configs import LEDGER_CONFIG
 from jbm_spark.batch_parts import BatchParts, Written
@@ -177,13 +177,21 @@ class LedgerProducer:
                 if found is not None:
                     return found
             begin = self._since or admin.begin_positions(self._ledger, [0])[0]
+            stable = admin.end_positions(self._ledger, [0], stable=True)[0]
             end = admin.end_positions(self._ledger, [0], stable=False)[0]
         key, last = self._name.encode(), None
         with closing(self._kafka.log_reader()) as reader:
-            # An open transaction may hold it back for its whole time.
-            for record in reader.read(self._ledger, {0: (begin, end)}, timeout_s=UNBOUNDED_TIMEOUT_MS / 1000):
-                if record.key() != key:
-                    continue
+
+            def ours(begin: int, end: int, *, committed_only: bool) -> list[KafkaRecord]:
+                # An open transaction may hold the committed ones back for its whole time.
+                found = reader.read(self._ledger, {0: (begin, end)}, timeout_s=UNBOUNDED_TIMEOUT_MS / 1000,
+                                    committed_only=committed_only)  # fmt: skip
+                return [record for record in found if record.key() == key]
+
+            # Behind the stable end lies a transaction of others, for ours are over. They are waited for only where we
+            # have written, too: else each that a killed process left would hold up all queries and jobs that begin.
+            is_behind = bool(ours(max(begin, stable), end, committed_only=False))
+            for record in ours(begin, end if is_behind else stable, committed_only=True):
                 value = record.value()
                 if value is None:
                     raise WriteError(f"{self._name}: its run has ended, and this task is one that it gave up")

@@ -22,13 +22,15 @@ _LOST = re.compile(
     r"|Partition (?P<cut>\S+)-(?P<of>\d+) offset was changed from (?P<before>\d+) to (?P<now>\d+)"
 )
 """Which messages Spark could not read: some of them, in the first form; in the second the log ends before them."""
+_GONE = r"data may have been (lost|missed)|OffsetOutOfRangeException"
+"""What was to be read was deleted before."""
 _LENGTH_MAX = 500
 _StopOfSpark: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
 """Shows in a traceback as py4j's own does, whose text is that of Java, with its trace."""
 
 _KNOWN = (
     (
-        r"data may have been (lost|missed)|OffsetOutOfRangeException",
+        _GONE,
         "messages that were not read yet are gone (retention, or the topic was made anew): start a job again; a "
         "streaming query goes on without them with a new checkpoint, and with `starting` where there are some",
     ),
@@ -77,6 +79,11 @@ def short_stop(error: Exception) -> Exception:
     first, *others = str(error).splitlines()
     telling = [line for line in others if re.search(r"Exception|cancelled", line) and not line.startswith("\tat ")]
     return _StopOfSpark("\n".join([first, *telling[:2]]))
+
+
+def is_gone(error: Exception) -> bool:
+    """Return True if what was to be read was deleted before."""
+    return re.search(_GONE, str(error)) is not None
 
 
 def cause_line(error: Exception) -> str:

@@ -15,17 +15,19 @@ from jbm_spark.batch_parts import ROWS_MAX, SECONDS_MAX
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.java_calls import called, has_class, of_java
 from jbm_spark.record_transaction import BatchTarget
-from jbm_spark.sink_options import fixed_sink_options
+from jbm_spark.sink_options import all_sink_options, number_of_bytes
 
 WRITER = "spark.jbm.writer"
 """Setting of a session: `java` or `python`; without it Java writes, where it can."""
 _TASK, _TARGET, _PLAIN_TASK = "jbm.spark.SinkTask", "jbm.spark.BatchTarget", "jbm.spark.PlainTask"
 _PACKED_HEADERS = "jbm.spark.PackedHeaders"
 _CLIENT = "kafka."
-_LIKE_LIBRDKAFKA = {"linger.ms": "1", "batch.size": "65536", "compression.type": "lz4", "buffer.memory": "16777216"}
-"""The settings of a producer of the Python writer, but where the options say otherwise; a kept one keeps its memory,
-too."""
-_OF_PRODUCER = ("acks", "enable.idempotence", "max.request.size", *_LIKE_LIBRDKAFKA)
+_LIKE_LIBRDKAFKA = {"linger.ms": "1", "batch.size": "65536", "compression.type": "lz4"}
+"""The settings of a producer of the Python writer, but where the options say otherwise."""
+_BUFFER_BYTES = 16 * 2**20
+"""Half of Kafka's default, for a producer that is kept keeps its memory, too; more, where the topic takes larger
+messages."""
+_OF_PRODUCER = ("acks", "enable.idempotence", "max.request.size", "buffer.memory", *_LIKE_LIBRDKAFKA)
 
 
 def writes_by_java(frame: DataFrame) -> bool:
@@ -83,15 +85,17 @@ def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str,
 
     `options` are those of Spark's sink. What fails raises what Spark raises for a task.
     """
-    fixed = fixed_sink_options(
-        bootstrap=target.bootstrap, topic=target.topic, max_message_bytes=target.max_message_bytes
+    given = _of_client(
+        all_sink_options(
+            options, bootstrap=target.bootstrap, topic=target.topic, max_message_bytes=target.max_message_bytes
+        )
     )
-    given = _of_client({**options, **fixed})
     client = {name: value for name, value in given.items() if name not in (*_OF_PRODUCER, "delivery.timeout.ms")}
     patience_ms = int(PATIENCE_S * 1000)
     producer = {
         **_LIKE_LIBRDKAFKA,
         **{name: value for name, value in given.items() if name in _OF_PRODUCER},
+        "buffer.memory": str(max(_BUFFER_BYTES, int(given["max.request.size"]))),
         "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
         # A record that cannot be written must fail while the transaction can still be aborted and redone.
         "delivery.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
@@ -108,14 +112,10 @@ def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str,
 
 
 def _of_client(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Kafka's client by the names that it knows: Spark takes options in any case."""
-    lower = {name.lower(): value for name, value in options.items()}
-    return {name.removeprefix(_CLIENT): value for name, value in lower.items() if name.startswith(_CLIENT)}
+    """Return the settings of Kafka's client by the names that it knows."""
+    return {name.removeprefix(_CLIENT): value for name, value in options.items() if name.startswith(_CLIENT)}
 
 
 def _batch_size(settings: Mapping[str, str], max_message_bytes: int) -> str:
     """A topic that takes only small batches refuses a larger one, though each record in it would fit."""
-    try:
-        return str(min(int(settings["batch.size"]), max_message_bytes))
-    except ValueError:
-        raise OptionRefusedError(f"option kafka.batch.size={settings['batch.size']}: it is a number of bytes") from None
+    return str(min(number_of_bytes(_CLIENT + "batch.size", settings["batch.size"]), max_message_bytes))

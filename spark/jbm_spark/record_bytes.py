@@ -18,6 +18,8 @@ _PROPERTY_MAX = _FIELDS_MAX + len("jms.boolean.") + 25
 _OWN_MAX = sum(len(name) + _FIELDS_MAX + 20 for name in OWN_HEADERS)
 """The bytes of our own headers, but for the values of those that are a text."""
 _FIXED_MAX = BATCH_BYTES + FIXED_FIELDS_BYTES + _OWN_MAX + 2 * _FIELDS_MAX
+_LZ4_FRAME, _LZ4_BLOCK, _LZ4_BLOCK_LENGTH = 11, 65_536, 4
+"""Bytes before and behind all blocks; in a block, and of its length. A block that would be larger is kept as it is."""
 HEADER_BYTES = "out_header_bytes"
 """The column with the most bytes that headers take which are not ours."""
 _TEXTS = ("correlation_id", "type", "reply_to", "duplicate_id")
@@ -42,6 +44,12 @@ def packed_record_bytes(key: Column, value: Column, headers: Column) -> Column:
 def batch_bytes_of_record(record: Column) -> Column:
     """A batch with a record alone that has so many bytes behind its length, which it uses several times."""
     return F.lit(BATCH_BYTES) + _number_bytes(record) + record
+
+
+def with_lz4_frame(size: Column) -> Column:
+    """Return how large such a batch is at most when Kafka's client has compressed it by LZ4, which makes what has no
+    pattern larger."""
+    return size + F.lit(_LZ4_FRAME) + F.ceil(size / F.lit(_LZ4_BLOCK)) * F.lit(_LZ4_BLOCK_LENGTH)
 
 
 def _record_bytes(key: Column, value: Column, headers_bytes: Column) -> Column:

@@ -13,6 +13,7 @@ from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, group_entry, query_name
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
+from jbm_spark.sink_options import queue_bytes
 
 RESULT = "sink int, records bigint"
 """The columns of what a task says it has written; a sink partition that was written before has 0 records."""
@@ -35,7 +36,8 @@ class BatchTarget:
 
     def open(self, name: str) -> LedgerProducer:
         """The producer of one of the query's transactional ids. Raises KafkaClientError."""
-        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
+        room_bytes = queue_bytes(self.max_message_bytes)
+        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace, memory_bytes=room_bytes)
         return LedgerProducer(kafka, name, ledger=ledger_topic(self.namespace))
 
     def latest(self, name: str, timeout_s: float) -> LedgerEntry | None:

@@ -35,9 +35,15 @@ from jbm_spark.java_writer import are_packed, packed_headers, write_plainly_by_j
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
 from jbm_spark.outgoing import header, outgoing_columns
-from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most, batch_bytes_of_record, packed_record_bytes
+from jbm_spark.record_bytes import (
+    batch_bytes,
+    batch_bytes_at_most,
+    batch_bytes_of_record,
+    packed_record_bytes,
+    with_lz4_frame,
+)
 from jbm_spark.rejects import save_rejects
-from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
+from jbm_spark.sink_options import all_sink_options, checked_sink_options, is_compressing
 from jbm_spark.target import Target, target
 from jbm_spark.transactional_sink import TransactionalSink
 from jbm_spark.unit_partition import partition_of
@@ -194,9 +200,9 @@ class Sink:
     def _save_placed(self, records: DataFrame, info: TopicInfo) -> None:
         """Returns when Kafka has the records, whose columns are PLACED. All those of a partition are in one task, in
         the order that they shall have there."""
-        options = {**self.options, **fixed_sink_options(
-            bootstrap=self.bootstrap, topic=info.topic, max_message_bytes=info.max_message_bytes
-        )}  # fmt: skip
+        options = all_sink_options(
+            self.options, bootstrap=self.bootstrap, topic=info.topic, max_message_bytes=info.max_message_bytes
+        )
         if are_packed(records):
             write_plainly_by_java(records, options, max_message_bytes=info.max_message_bytes)
         else:
@@ -255,19 +261,29 @@ class Sink:
         if is_compressing(self.options):
             return records.drop("out_bytes_at_most")
 
+        # By `_order`: behind the named columns, of a row that was a record, its topic, partition and offset.
+        place = [F.col(name) for name in records.columns if name.startswith(_ORDER.format(""))][len(self.order_by) :]
+        came_from = F.lit("")
+        if place:
+            told_place = F.concat(F.lit("; it came from "), F.concat_ws(":", *place))
+            came_from = F.when(place[0].isNotNull(), told_place).otherwise(came_from)
+        others_go_on = "" if self.rejects else ", or name a folder for rejects, and all others are written"
+
         def told(size: Column) -> Column:
             text = F.concat(
                 F.lit("a message takes "), size.cast("string"),
                 F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
-                      f"max.message.bytes of the topic; its key: "),
-                F.coalesce(F.col("key").cast("string"), F.lit("none")),
+                      f"max.message.bytes of the topic{others_go_on}; its id: "), F.col("out_id"), came_from,
+                F.lit("; its key: "), F.coalesce(F.col("key").cast("string"), F.lit("none")),
             )  # fmt: skip
             return F.when(size > info.max_message_bytes, text)
 
         key, value, headers = F.col("key"), F.col("value"), F.col("headers")
         if are_packed(records):
             records = records.withColumn("out_bytes", packed_record_bytes(key, value, headers))
-            too_large = told(batch_bytes_of_record(F.col("out_bytes")))
+            size = batch_bytes_of_record(F.col("out_bytes"))
+            # Java's client compresses for `once`, and sends also what has become larger; librdkafka does not.
+            too_large = told(size if self.once is None else with_lz4_frame(size))
         else:
             # Most are far from the limit, and to measure each exactly would cost as much as to make it.
             is_near = F.col("out_bytes_at_most") > info.max_message_bytes

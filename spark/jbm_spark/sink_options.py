@@ -32,10 +32,14 @@ _SAFE_VALUES = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
 FOREVER = str(2**31 - 1)
 MAX_REQUEST_BYTES = 1_048_576
 """Kafka's default."""
+_BUFFER = "kafka.buffer.memory"
+BUFFER_BYTES = "33554432"
+"""The same of that."""
+_QUEUE_BYTES = 64 * 2**20
 
 
 def checked_sink_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """The options, each one harmless to order and safety.
+    """The options in small letters, as Kafka has them, each one harmless to order and safety. Spark takes any case.
 
     Raises:
         OptionRefusedError: names the option and the reason.
@@ -52,24 +56,52 @@ def checked_sink_options(options: Mapping[str, str] | None) -> dict[str, str]:
                 f"option {name} is not one of Spark's Kafka sink; of Kafka's client give librdkafka's names in "
                 "`kafka`, or Java's here, with `kafka.` in front"
             )
-        passed[name] = str(value)
+        passed[lower] = str(value)
     return passed
 
 
 def is_compressing(options: Mapping[str, str]) -> bool:
     """Return True if records are compressed, so that brokers do not measure what Spark counts."""
-    compression = {name.lower(): value for name, value in options.items()}.get("kafka.compression.type", "none")
-    return compression.lower() != "none"
+    return options.get("kafka.compression.type", "none").lower() != "none"
 
 
-def fixed_sink_options(*, bootstrap: str, topic: str, max_message_bytes: int) -> dict[str, str]:
-    """Return what holds for every write."""
+def request_bytes_max(max_message_bytes: int) -> int:
+    """Return the size of a request in which each message has room that the topic takes."""
+    return min(2 * max(max_message_bytes, MAX_REQUEST_BYTES), 2**31 - 1)
+
+
+def queue_bytes(max_message_bytes: int) -> int:
+    """Return the memory for what librdkafka is to send: for a message that is larger there is never room."""
+    return max(_QUEUE_BYTES, request_bytes_max(max_message_bytes))
+
+
+def number_of_bytes(option: str, value: str) -> int:
+    """Raises OptionRefusedError: the option's value is no number."""
+    try:
+        return int(value)
+    except ValueError:
+        raise OptionRefusedError(f"option {option}={value}: it is a number of bytes") from None
+
+
+def all_sink_options(
+    options: Mapping[str, str], *, bootstrap: str, topic: str, max_message_bytes: int
+) -> dict[str, str]:
+    """Return the options with what holds for every write.
+
+    Raises:
+        OptionRefusedError: kafka.buffer.memory is no number.
+    """
+    request_bytes = request_bytes_max(max_message_bytes)
+    buffer_bytes = number_of_bytes(_BUFFER, options.get(_BUFFER, BUFFER_BYTES))
     return {
+        **options,
         "kafka.bootstrap.servers": bootstrap,
         "topic": topic,
         "kafka.acks": "all",
         "kafka.enable.idempotence": "true",
         # Waits as long as the brokers are away: a record that is given up alone leaves a hole in its unit.
         "kafka.delivery.timeout.ms": FOREVER,
-        "kafka.max.request.size": str(min(2 * max(max_message_bytes, MAX_REQUEST_BYTES), 2**31 - 1)),
+        "kafka.max.request.size": str(request_bytes),
+        # For a record that is larger than all of its memory Kafka's client never has room.
+        _BUFFER: str(max(buffer_bytes, request_bytes)),
     }

@@ -10,6 +10,7 @@ from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.errors import OptionRefusedError
+from jbm_spark.sink_options import queue_bytes
 from jbm_spark.topic_check import TIMEOUT_S
 
 READ = ("starting",)
@@ -43,9 +44,15 @@ class FormatOptions:
         """The destination's."""
         return self.destination.kafka_topic(self.namespace)
 
-    def client(self) -> ConfluentKafka:
-        """Raises InvalidSettingError: a property that cannot be."""
-        return ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace, admin_timeout_s=TIMEOUT_S)
+    def client(self, max_message_bytes: int = 0) -> ConfluentKafka:
+        """Return the cluster, for messages to a topic that takes so many bytes.
+
+        Raises InvalidSettingError: a property that cannot be.
+        """
+        room_bytes = queue_bytes(max_message_bytes)
+        return ConfluentKafka(
+            self.bootstrap, self.kafka, namespace=self.namespace, memory_bytes=room_bytes, admin_timeout_s=TIMEOUT_S
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jbm_kafka.codec.record_size import batch_bytes
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import KafkaClientError, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
@@ -82,10 +83,10 @@ class _Writer:
         ledger, name = ledger_topic(self._options.namespace), self._task_name(run, task)
         timeout_ms = TRANSACTION_TIMEOUT_MS if since is None else UNBOUNDED_TIMEOUT_MS
         try:
-            with closing(
-                LedgerProducer(self._options.client(), name, ledger=ledger, timeout_ms=timeout_ms, since=since)
-            ) as producer:
-                task_rows = _TaskRows(self._schema, self._look(), ids)
+            info = self._look()
+            client = self._options.client(info.max_message_bytes)
+            with closing(LedgerProducer(client, name, ledger=ledger, timeout_ms=timeout_ms, since=since)) as producer:
+                task_rows = _TaskRows(self._schema, info, ids)
                 records = task_rows.records(batches)
                 if not producer.has_written(batch):
                     return Sent(producer.write(records, lambda: LedgerEntry(batch, task_rows.checksum())))
@@ -173,9 +174,11 @@ class _TaskRows:
                 made = self._encoder.encode(row, made_id=f"{self._ids}:{self._count}", sent_at_ms=sent_at_ms)
                 size = batch_bytes(made.key, made.value, made.headers)
                 if size > info.max_message_bytes:
+                    message_id = next(value for name, value in made.headers if name == MESSAGE_ID_HEADER)
                     raise WriteError(
                         f"a message takes {size} bytes, and {info.topic} takes {info.max_message_bytes}: write less, "
-                        f"or raise max.message.bytes of the topic; its key: {made.key!r}"
+                        f"leave the row out, or raise max.message.bytes of the topic; its id: "
+                        f"{(message_id or b'').decode()}; its key: {made.key!r}"
                     )
                 self._count += 1
                 self._checksum = zlib.crc32(made.routed_by, self._checksum)

@@ -17,8 +17,10 @@ from jbm_kafka.bridge import BridgeEnd
 from jbm_kafka.bridge.amqp_source import AmqpSource
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import checked_bridge
+from jbm_kafka.bridge.sides import BridgeTarget
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.headers import encode_headers
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
 from jbm_kafka.errors import InvalidDestinationError, JMSError, JMSSecurityError, ResourceAllocationError
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
@@ -102,6 +104,22 @@ def test_one_of_a_unit_is_given_until_it_has_arrived(world: MemoryWorld, server:
             assert source.receive(waits=False) is None
             source.acknowledge(first)
             assert source.receive(waits=False) is not None
+
+
+def test_two_messages_without_an_id_are_no_duplicates_of_each_other(world: MemoryWorld, server: str) -> None:
+    """BRIDGE-3: their numbers, which begin anew with each connection, were their ids, and a target that drops
+    duplicates dropped what came after a restart."""
+    headers = encode_headers(message_id=None, properties={}, body_kind=b"text")
+    data = encode_transfer(AmqpRecord("", None, None, b"x", headers, 0), b"text", IN, delivery_count=0, now_ms=0)
+    with amqp_server(world.url.removeprefix("memory://")) as url:
+        target = BridgeEnd(url, OUT, duplicate_property="dup")
+        spec = checked_bridge("across", BridgeEnd(server, IN), target)
+        with target.factory.create_connection() as there, closing(AmqpSource(spec, LaneCounts())) as source:
+            source._arrive(Arrived(None, data))
+            message = source.receive(waits=False)
+            assert message is not None
+            record, _ = BridgeTarget(there, None, spec).record(message)
+    assert [name for name, _ in record.headers if "dup" in name or name == MESSAGE_ID_HEADER] == []
 
 
 def test_a_source_that_is_closed_already_is_closed_once_more_without_an_error(world: MemoryWorld, server: str) -> None:

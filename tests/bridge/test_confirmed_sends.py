@@ -262,6 +262,49 @@ def test_stopping_finishes_with_what_is_in_hand(world: MemoryWorld, elsewhere: M
         assert left(sender, IN) == []
 
 
+def test_what_is_in_hand_when_the_time_to_stop_is_up_counts_no_attempt(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BRIDGE-8: by so many stops, while a target was slow to confirm, it became a dead letter; and the log said that
+    nothing goes on, and that messages are to be settled before their session is closed."""
+    once = {"#": AddressSettings(max_delivery_attempts=1, dead_letter_address="DLQ")}
+    here, faults = world.factory(address_settings=once), elsewhere._world.cluster.faults
+    ends = BridgeEnd(here, IN), BridgeEnd(elsewhere.factory(), OUT)
+    bridge = bridged(*ends, guarantee="duplicates-okay", drain_s=0.01)
+    running = bridge._running
+    assert running is not None
+    (lane,) = running.lanes
+    faults.stalled = lambda topic, partition: topic == OUT.name and not running._is_closed
+    with here.create_connection() as watcher, here.create_context() as sender:
+        send_numbers(sender, 1)
+        wait_until(lambda: watcher.statistics().of(IN.name).unacknowledged == 1, about="in hand", timeout_s=SOON_S)
+        assert not bridge.stop()
+        assert sender.create_consumer(IN).receive(SOON_S) is not None
+        assert left(sender, LETTERS) == []
+    lane.join(SOON_S)
+    assert [record.message for record in caplog.records] == [
+        "bridge across: not finished in 0.01 s; what is in hand comes again"
+    ]
+
+
+def test_a_bridge_that_refuses_all_that_comes_ends_when_it_is_asked_to(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8: it went on until the queue was empty."""
+    source, target = BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT)
+    with world.factory().create_context() as sender:
+        producer = sender.create_producer()
+        for number in range(400):
+            producer.send(IN, str(number), properties={HOPS: target.place})
+        bridge = bridged(source, target, guarantee="duplicates-okay", in_flight=10)
+        wait_until(lambda: bridge.statistics().refused > 0, about="the first", timeout_s=SOON_S)
+        assert bridge._running is not None
+        (lane,) = bridge._running.lanes
+        lane.ask_to_end()
+        assert lane.join(SOON_S)
+        assert lane.counts.refused < 400
+
+
 def test_commits_that_fail_within_a_cluster_count_no_attempt(world: MemoryWorld, bridged: Bridged) -> None:
     """BRIDGE-8: however often."""
     here = world.factory(address_settings=SETTINGS)

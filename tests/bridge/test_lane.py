@@ -167,3 +167,19 @@ def test_after_long_without_a_failure_it_is_tried_again_soon() -> None:
     lane.start()
     assert lane.join(10.0)
     assert ends.waits_s == [LOOK_S, 0.1] * (TRIES // 2)
+
+
+def test_a_side_that_is_found_away_only_after_long_is_tried_later_each_time() -> None:
+    """BRIDGE-9, BRIDGE-8: a server that let it in and was silent then was asked again at once, for ever, and another
+    process that looks each second never found the bridge free."""
+    ends, now_ms = Ends(), [0]
+
+    def make(counts: LaneCounts) -> Pump:
+        now_ms[0] += int(BACKOFF_MOST_S * 1_000)
+        raise ConnectionFailedError("did not open the connection in 30 s")
+
+    lane = BridgeLane("across", make, lambda: now_ms[0])
+    lane._ends = ends
+    lane.start()
+    assert lane.join(10.0)
+    assert ends.waits_s[:6] == [0.1 * 2**tries for tries in range(6)]

@@ -73,3 +73,31 @@ def test_what_came_before_a_body_whose_store_is_down_goes_on(
         store.is_down = False
         assert (found := consumer.receive(SOON_S)) is not None, bridge.health()
         assert found.body == TEXT
+
+
+@pytest.mark.parametrize("way", ["one cluster", "exactly-once", "duplicates-okay"])
+def test_a_body_that_cannot_be_had_now_holds_its_unit_alone(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, way: str
+) -> None:
+    """BRIDGE-5, BRIDGE-8: it was the first message of each try, and nothing else went."""
+    store = CountedStore()
+    here = world.factory(large_bodies=store, large_body_bytes=500, address_settings=SETTINGS)
+    there = world.factory(namespace="other") if way == "one cluster" else elsewhere.factory()
+    guarantee = None if way == "one cluster" else way
+    with here.create_context() as sender, there.create_context() as receiver:
+        producer = sender.create_producer()
+        for body in (TEXT, "behind"):
+            producer.send(IN, body, unit_of_order="joe")
+        for number in range(5):
+            producer.send(IN, str(number), unit_of_order=f"u{number}")
+        producer.send(IN, "of none")
+        store.is_down = True
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee=guarantee)
+        consumer = receiver.create_consumer(OUT)
+        others = [consumer.receive(SOON_S) for _ in range(6)]
+        assert {each.body for each in others if each is not None} == {"0", "1", "2", "3", "4", "of none"}
+        wait_until(lambda: "no route" in (bridge.trouble or ""), about=repr(bridge), timeout_s=SOON_S)
+        assert (bridge.statistics().arrived, bridge.statistics().refused) == (6, 0)
+        store.is_down = False
+        found = [consumer.receive(SOON_S) for _ in range(2)]
+        assert [each.body for each in found if each is not None] == [TEXT, "behind"], bridge.health()

@@ -14,6 +14,7 @@ import pytest
 
 from jbm_kafka import Context, Queue
 from jbm_kafka.bridge import Bridge, BridgeEnd
+from jbm_kafka.bridge.bridge_spec import checked_bridge
 from jbm_kafka.bridge.bridges_together import BridgesTogether
 from jbm_kafka.bridge.one_at_a_time import OneAtATime
 from jbm_kafka.bridge.pumps import TakenOver
@@ -25,6 +26,7 @@ from jbm_kafka.ports import AccessRefused, Outgoing
 from jbm_kafka.ports.fenced_sends import FencedOff
 from jbm_kafka.registry.fenced_transactions import LEASE_MS, SIGN_MS, FencedRecords
 from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.sidecar.topics.topic_watch import PROBE_S
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
 from tests.support.manual_clock import ManualClock
@@ -33,6 +35,7 @@ from tests.support.waiting import wait_until
 IN, OUT = Queue("in"), Queue("out")
 SOON_S = 10.0
 UNITS = 4
+SPEC = checked_bridge("across", BridgeEnd("memory://here", IN), BridgeEnd("memory://there", OUT))
 WHO = r"process \d+ at \S+ \([0-9a-f]{8}\)"
 
 
@@ -112,6 +115,26 @@ def test_one_that_stands_by_is_ready_and_says_for_whom(
     assert texts[1] == "ok\n"
 
 
+def test_two_bridges_of_one_name_from_two_places_are_told(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of BRIDGE-9: the second took nothing for ever, and said that it goes on with what the first one does."""
+    target = BridgeEnd(elsewhere.factory(), OUT)
+    with MemoryWorld() as another:
+        first = bridged(BridgeEnd(world.factory(), IN), target)
+        wait_for(first, lambda: first.trouble is None)
+        second = bridged(BridgeEnd(another.factory(), IN), target)
+        wait_for(second, lambda: second.stands_by)
+        places = f"from queue:in at {world.url}, and this one is from queue:in at {another.url}: "
+        assert re.match(f"{WHO} runs a bridge of this name {places}", second.trouble or ""), second.trouble
+        assert "give one of the bridges another name" in second.health().reasons[0]
+        assert [record.message for record in caplog.records if record.message.startswith("bridge ")] == [
+            f"bridge across stands by: {second.trouble}"
+        ]
+        assert first.stop()
+        wait_for(second, lambda: second.trouble is None)
+
+
 def test_one_that_loses_its_source_lets_another_try(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
 ) -> None:
@@ -122,6 +145,28 @@ def test_one_that_loses_its_source_lets_another_try(
     other = bridged(BridgeEnd(world.factory(), IN), target)
     wait_for(other, lambda: other.trouble is None)
     wait_for(away, lambda: away.stands_by)
+
+
+def test_one_whose_source_is_silent_while_nothing_comes_lets_another_go_on(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-9, BRIDGE-8: it waited as for the next message, and kept the bridge."""
+    target = BridgeEnd(elsewhere.factory(), OUT)
+    with MemoryWorld() as reached:
+        first = bridged(BridgeEnd(world.factory(), IN), target)
+        wait_for(first, lambda: first.trouble is None)
+        second = bridged(BridgeEnd(reached.factory(), IN), target)
+        wait_for(second, lambda: second.stands_by)
+        world._world.cluster.faults.is_silent = True
+        world.clock.advance(int(PROBE_S * 1_000))
+        wait_for(second, lambda: second.trouble is None)
+        wait_for(first, lambda: first.stands_by)
+        assert not first.health().is_ready
+        assert second.stop()
+        wait_for(first, lambda: first.trouble == f"queue:in at {world.url}: Kafka does not answer")
+        world._world.cluster.faults.is_silent = False
+        world.clock.advance(int(PROBE_S * 1_000))
+        wait_for(first, lambda: first.trouble is None)
 
 
 class Owners:
@@ -235,7 +280,7 @@ def test_a_slow_beginning_or_step_is_no_death_unless_it_takes_too_long(patience_
     may_begin, may_step = threading.Event(), threading.Event()
     with closing(Owners()) as owners:
         begin = partial(Works, owners.first, may_begin, may_step)
-        working = OneAtATime(owners.first, OUT, begin, sign_s=0.001, patience_s=patience_s)
+        working = OneAtATime(owners.first, SPEC, begin, sign_s=0.001, patience_s=patience_s)
         steps: list[int | None] = []
         lane = threading.Thread(target=lambda: steps.append(working.step()))
         lane.start()
@@ -267,7 +312,7 @@ def test_one_whose_signs_are_refused_says_why_and_takes_the_name_over_again() ->
     at_once.set()
     with closing(Owners()) as owners:
         begin = partial(Works, owners.first, at_once, at_once)
-        working = OneAtATime(owners.first, OUT, begin, sign_s=0.001)
+        working = OneAtATime(owners.first, SPEC, begin, sign_s=0.001)
         assert working.step() == 1
         owners.faults.denied = frozenset({"jbm.bridges"})
         owners.clock.advance(SIGN_MS)
@@ -276,7 +321,7 @@ def test_one_whose_signs_are_refused_says_why_and_takes_the_name_over_again() ->
         owners.faults.denied = frozenset()
         working.close()
         assert owners.first.holder() is None
-        working = OneAtATime(owners.first, OUT, begin, sign_s=0.001)
+        working = OneAtATime(owners.first, SPEC, begin, sign_s=0.001)
         assert working.step() == 1
         owners.second.take_over()
         owners.clock.advance(SIGN_MS)

@@ -267,7 +267,7 @@ def test_what_a_failed_commit_had_comes_again_marked_and_uncounted(world: Memory
         session = connection.create_session(AcknowledgeMode.TRANSACTED)
         strategy = session._strategy
         assert isinstance(strategy, TransactedAcknowledge)
-        strategy.counts_failed_commits = False
+        strategy.counts_failures = False
         session.create_producer(Queue("orders")).send("again")
         session.commit()
         consumer = session.create_consumer(Queue("orders"))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import count, cycle
 
 import pytest
 
 from jbm_kafka import AddressSettings, Context, Queue
+from jbm_kafka.admin import Admin
 from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee, recorded_progress
 from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import Outgoing, TransactionAborted
+from jbm_kafka.registry.fenced_transactions import SIGN_MS
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
+from tests.support.waiting import wait_until
 
 IN, OUT = Queue("in"), Queue("out")
 SOON_S = 10.0
@@ -90,6 +94,64 @@ def test_nothing_is_lost_twice_or_out_of_order_when_commits_fail_on_both_sides(
     assert in_order(bodies, 5)
 
 
+@pytest.mark.parametrize("has_id", [True, False])
+def test_what_comes_again_is_known_also_while_nobody_may_send_to_its_source(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, has_id: bool
+) -> None:
+    """BRIDGE-2: it was sent again, for of a queue that is paused, or of which nothing was heard of late, no Kafka topic
+    is known."""
+    faults = elsewhere._world.cluster.faults
+    is_sent, is_paused = threading.Event(), threading.Event()
+
+    def note(record: Outgoing) -> None:
+        if record.topic == OUT.name:
+            is_sent.set()
+
+    def fail_when_paused(producer: str, step: str) -> None:
+        if step == "commit" and producer == "jbm.bridge.across" and is_sent.is_set() and not is_paused.is_set():
+            assert is_paused.wait(SOON_S)
+            faults.commits.append(CommitFault.COMMITTED)
+
+    with world.factory().create_context() as sender, elsewhere.factory().create_context() as receiver:
+        producer = sender.create_producer()
+        producer.disable_message_id = not has_id
+        producer.send(IN, "0")
+        faults.refuse, faults.step = note, fail_when_paused
+        bridge = bridged(BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT))
+        assert is_sent.wait(SOON_S)
+        with Admin(world.url) as admin:
+            admin.pause(IN, "production")
+        is_paused.set()
+        assert received(receiver, 1) == [0]
+        wait_until(lambda: bridge.statistics().arrived == 1, about=repr(bridge), timeout_s=SOON_S)
+        faults.refuse = faults.step = None
+        assert (bridge.statistics().came_again, bridge.statistics().failures) == (1, 1)
+
+
+def test_a_commit_that_fails_at_the_source_counts_no_attempt(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8: what was at the target became a dead letter, too."""
+    once = {"#": AddressSettings(max_delivery_attempts=1, dead_letter_address="DLQ")}
+    here, faults = world.factory(address_settings=once), world._world.cluster.faults
+
+    def fail(producer: str, step: str) -> None:
+        if step == "commit":
+            raise TransactionAborted(f"{producer}: a fault of the test")
+
+    with here.create_context() as sender, elsewhere.factory().create_context() as receiver:
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(elsewhere.factory(), OUT))
+        sent(sender, range(1), units=1)
+        wait_until(lambda: bridge.statistics().arrived == 1, about=repr(bridge), timeout_s=SOON_S)
+        faults.step = fail
+        sent(sender, range(1, 2), units=1)
+        wait_until(lambda: bridge.statistics().failures > 0, about=repr(bridge), timeout_s=SOON_S)
+        faults.step = None
+        wait_until(lambda: bridge.statistics().arrived == 2, about=repr(bridge), timeout_s=SOON_S)
+        assert received(receiver, 2) == [0, 1]
+        assert list(sender.create_browser(Queue("DLQ"), include="all")) == []
+
+
 def test_a_batch_that_takes_long_to_fill_goes_before_it_is_full(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +205,27 @@ def test_a_target_that_takes_little_in_time_gets_less_at_a_time(
     assert sorted(bodies) == list(range(60)), bridge.health()
     assert in_order(bodies, 5)
     assert max(sizes) > 16
+
+
+def test_a_failure_lets_no_more_go_than_the_rate_says(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """Of BRIDGE-8: each time that it began anew one more went."""
+    faults = elsewhere._world.cluster.faults
+    bridge = bridged(BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT), rate="1/h")
+    with world.factory().create_context() as jms, elsewhere.factory().create_context() as there:
+        producer = jms.create_producer()
+        for number in range(2):
+            producer.send(IN, str(number))
+        consumer = there.create_consumer(OUT)
+        assert (found := consumer.receive(SOON_S)) is not None
+        assert found.body == "0"
+        faults.denied = frozenset({"jbm.bridges"})
+        elsewhere.clock.advance(SIGN_MS)
+        wait_until(lambda: bridge.statistics().failures > 0, about=repr(bridge), timeout_s=SOON_S)
+        faults.denied = frozenset()
+        wait_until(lambda: bridge.trouble is None, about=repr(bridge), timeout_s=2 * SOON_S)
+        assert consumer.receive(0.5) is None
 
 
 def test_what_was_settled_is_forgotten(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:

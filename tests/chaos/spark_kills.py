@@ -88,12 +88,12 @@ class Job:
         return [int(record.value() or b"") for record in self.records(self.queue)]
 
     def records(self, topic: str) -> list[Message]:
-        """All that are committed, when no transaction is open any more that a killed process has left."""
+        """All that are committed, when no transaction is open there any more that a killed process has left."""
         ends = all_ends(self.topics.bootstrap, stable=False)
 
         def is_whole() -> bool:
             stable = all_ends(self.topics.bootstrap, stable=True)
-            return all(stable.get(place, 0) >= end for place, end in ends.items())
+            return all(stable.get(place, 0) >= end for place, end in ends.items() if place[0] == topic)
 
         wait_until(is_whole, about="transactions to end", timeout_s=OPEN_S)
         return self.topics.read(topic)

@@ -27,9 +27,16 @@ def test_one_without_an_id_is_not_known_again() -> None:
 
 def test_a_place_in_kafka_is_one_messages_unless_its_topic_was_made_anew() -> None:
     """Of BRIDGE-2."""
-    places = [("topic-1", 1, "ID:1"), ("topic-2", 1, "ID:1"), ("topic-1", 2, "ID:1"), ("topic-1", 1, "ID:2")]
-    marks = {
-        placed_mark(AmqpRecord("in", number, None, b"a", encode_headers(message_id=name, properties={}), number), topic)
-        for topic, number, name in places
-    }
-    assert len(marks) == len(places)
+    with_id = [("topic-1", 1, "ID:1"), ("topic-1", 2, "ID:1"), ("topic-1", 1, "ID:2")]
+    places = [*with_id, ("topic-1", 1, None), ("topic-2", 1, None)]
+    assert len({placed(*place) for place in places}) == len(places)
+
+
+def test_a_message_that_has_an_id_is_known_whatever_is_known_of_its_topic() -> None:
+    """Of BRIDGE-2: one that was made anew is heard of late."""
+    assert placed("topic-1", 1, "ID:1") == placed("topic-2", 1, "ID:1")
+
+
+def placed(topic_id: str, number: int, message_id: str | None) -> bytes:
+    headers = encode_headers(message_id=message_id, properties={})
+    return placed_mark(AmqpRecord("in", number, None, b"a", headers, number), lambda: topic_id)

@@ -53,3 +53,16 @@ def test_beyond_the_limit_the_oldest_batches_are_forgotten_and_never_the_newest(
     assert len(small) == 3
     small.add([D])
     assert (A in small, D in small, small.over) == (False, True, (1,))
+
+
+def test_an_id_that_is_used_again_and_again_leaves_no_batch_behind() -> None:
+    """Of BRIDGE-2: of each message with it a record stayed in Kafka for ever, and was read at each start."""
+    progress = BridgeProgress({})
+    deleted: list[int] = []
+    for _ in range(9):
+        deleted += progress.over
+        progress.add([A])
+    assert deleted + list(progress.over) == list(range(1, 9))
+    assert (len(progress), A in progress) == (1, True)
+    assert BridgeProgress({1: [A], 2: [A, B], 3: [A]}).over == (1,)
+    assert BridgeProgress({1: [A], 3: [A]}).next_number == 4

@@ -5,11 +5,13 @@ import random
 import re
 import threading
 import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,15 +20,16 @@ from jbm_kafka import AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.channel.entries import MessageEvent, MessageFate
 from jbm_kafka.errors import ConnectionFailedError
+from jbm_kafka.ports import KafkaAdmin
 from jbm_spark.archiving.archive_folder import locked_archive
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.audit import FAULTS, AuditResult, run
 from jbm_spark.jobs.audit.audit_inputs import AuditSource, kept_from_ms
-from jbm_spark.jobs.audit.audit_inputs import audited as audited_queue
+from jbm_spark.jobs.audit.audit_inputs import audited as audited_group
 from jbm_spark.jobs.audit.audit_page import page
-from jbm_spark.jobs.audit.run_audit import audited_of
+from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, audited_of, one_line_failures
 from tests.spark.conftest import Topics
 from tests.spark.planted import SENT_MS, Planted, given, returned
 from tests.support.chaos_topics import read_committed
@@ -124,11 +127,48 @@ def test_a_partition_of_more_units_than_a_task_holds_is_audited_all_the_same(
     plant(planted)
     where: dict[str, Any] = {"bootstrap": planted.bootstrap, "namespace": planted.namespace, "archive": None,
                              "kafka": None}  # fmt: skip
-    with audited_queue(planted.queue, subscription=None, client_id="", **where) as (admin, group):
+    with audited_group(planted.queue, subscription=None, client_id="", **where) as (admin, group):
         source = AuditSource(spark=spark, admin=admin, since_ms=0, options=None, **where)
-        few, many = (audited_of(source, [group], 1_000, 1_000, units_max=units) for units in (1, 1_000))
+        few, many = (audited_of(source, [group], CLOCK_SKEW_MS, FINDINGS_MAX, units_max=units) for units in (1, 1_000))
     assert few == many
     assert found_in(few[group.group_id]) == FOUND
+
+
+class CutMeanwhile:
+    """The brokers, where messages are deleted so many times as soon as an audit knows where it is to begin."""
+
+    def __init__(self, admin: KafkaAdmin, cuts: Iterable[Callable[[], None]]) -> None:
+        self._admin, self._cuts = admin, iter(cuts)
+
+    def positions_since(self, topic: str, partitions: Sequence[int], since_ms: int) -> Mapping[int, int]:
+        """They are gone when the caller has them."""
+        found = self._admin.positions_since(topic, partitions, since_ms)
+        next(self._cuts, lambda: None)()
+        return found
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._admin, name)
+
+
+@pytest.mark.parametrize("cuts", [1, 5])
+def test_an_audit_reads_again_what_is_truncated_before_it_was_read(
+    spark: SparkSession, planted: Planted, cuts: int
+) -> None:
+    """AUDIT-2: it failed. What is there then is audited, and nothing else; it ends if it is cut each time."""
+    plant(planted)
+    each = [partial(planted.delete_messages, before) for before in range(3, 3 + cuts)]
+    reach: dict[str, Any] = {"bootstrap": planted.bootstrap, "namespace": planted.namespace, "archive": None,
+                             "kafka": None}  # fmt: skip
+    with audited_group(planted.queue, subscription=None, client_id="", **reach) as (admin, group):
+        cut = cast(KafkaAdmin, CutMeanwhile(admin, each))
+        source = AuditSource(spark=spark, admin=cut, since_ms=SENT_MS, options=None, **reach)
+        if cuts > 1:
+            with pytest.raises(SparkJobError, match="messages that were not read yet are gone"), one_line_failures():
+                audited_of(source, [group], CLOCK_SKEW_MS, FINDINGS_MAX)
+            return
+        [result] = audited_of(source, [group], CLOCK_SKEW_MS, FINDINGS_MAX).values()
+    assert result.messages == len(UNITS) - 3
+    assert found_in(result) == {each for each in FOUND if each[1] >= 3}
 
 
 def test_what_became_of_a_queue_before_it_was_made_anew_is_no_fault_of_the_new_one(

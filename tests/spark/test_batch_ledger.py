@@ -1,6 +1,8 @@
 """What a part of a batch records of itself, by producers that take over from each other, without Spark."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from random import Random
 from uuid import uuid4
@@ -13,12 +15,17 @@ from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_end, make_ledger, retire
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
+from jbm_spark.record_transaction import BatchTarget
 from tests.spark.conftest import Topics
+from tests.spark.records import Record
+
+END_S = 60
+LARGE = 66 * 2**20
 
 
 @contextmanager
-def producer(kafka: ConfluentKafka, name: str) -> Iterator[LedgerProducer]:
-    with closing(LedgerProducer(kafka, name, ledger=ledger_topic(""))) as made:
+def producer(kafka: ConfluentKafka, name: str, namespace: str = "") -> Iterator[LedgerProducer]:
+    with closing(LedgerProducer(kafka, name, ledger=ledger_topic(namespace))) as made:
         yield made
 
 
@@ -48,6 +55,47 @@ def test_who_takes_over_sees_what_was_written_and_a_zombie_writes_nothing(topics
         with pytest.raises(WriteError, match=r"^batch 0 comes after batch 1 was written: .* new checkpoint"):
             last.has_written(0)
     assert [record.value() for record in topics.read(queue)] == [b"0", b"1"]
+
+
+def test_who_begins_does_not_wait_for_a_transaction_that_another_has_left(topics: Topics) -> None:
+    """SPARK-3: a killed process held up each new query and job for five minutes. What is ours behind it is waited
+    for, or it would be written twice."""
+    kafka, namespace, queue = ConfluentKafka(topics.bootstrap), uuid4().hex[:12], topics.create()
+    name = f"jbm.spark.{uuid4()}-0"
+    with closing(kafka.admin()) as admin:
+        make_ledger(admin, namespace)
+    killed = topics.write(ledger_topic(namespace), [Record(key=b"another", value=b"{}")], transactional_id=f"{uuid4()}")
+
+    def has_written(batch: int) -> bool:
+        with producer(kafka, name, namespace) as made:
+            return made.has_written(batch)
+
+    begun_s = time.monotonic()
+    with producer(kafka, name, namespace) as first:
+        assert not first.has_written(0)
+        assert first.write([Outgoing(queue, 0, b"u", b"0")], lambda: LedgerEntry(0)) == 1
+    assert time.monotonic() - begun_s < END_S
+    with closing(kafka.admin()) as admin:
+        admin.delete_groups([name])
+    with ThreadPoolExecutor() as threads:
+        found = threads.submit(has_written, 0)
+        with pytest.raises(TimeoutError):
+            found.result(timeout=1)
+        killed.abort_transaction()
+        assert found.result(END_S)
+
+
+def test_a_message_of_any_size_that_its_topic_takes_is_written(topics: Topics) -> None:
+    """SPARK-3: one larger than the producer's queue, 64 MB, found no room there, at each start for ever. Compressed, it
+    is small."""
+    queue, name = topics.create(), f"jbm.spark.{uuid4()}-0"
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        make_ledger(admin, "")
+        admin.alter_config(queue, {"max.message.bytes": f"{LARGE}"})
+    target = BatchTarget(topics.bootstrap, {}, "", queue, LARGE, name, 0)
+    with closing(target.open(name)) as large:
+        assert large.write([Outgoing(queue, 0, b"u", bytes(LARGE - 1_000))], lambda: LedgerEntry(0)) == 1
+    assert topics.count(queue) == 2  # with the transaction's mark
 
 
 def test_of_records_of_which_kafka_refuses_one_nothing_is_written(topics: Topics) -> None:

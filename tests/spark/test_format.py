@@ -173,4 +173,8 @@ def test_a_row_that_is_no_message_is_one_line_and_nothing_of_its_task_is_written
     with pytest.raises(PySparkException) as raised:
         write(frame, "overwrite")
     assert cause_line(raised.value) == "messages that were sent cannot be overwritten: write with mode('append')"
+    with pytest.raises(PySparkException) as raised:
+        write(frame.selectExpr("repeat(body_text, 2000000) body_text", "'ID:1' message_id"), "append")
+    told = rf"a message takes 2000\d+ bytes, and {queue} takes 1048588: .* leave the row out, .*; its id: ID:1"
+    assert re.match(told, cause_line(raised.value))
     assert topics.read(queue) == []

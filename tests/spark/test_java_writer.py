@@ -8,15 +8,18 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import CommittedOffset
 from jbm_kafka.registry.own_topics import ledger_topic
-from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, make_ledger
 from jbm_spark.batch_parts import Written
 from jbm_spark.errors import OptionRefusedError, QueryError, WriteError
 from jbm_spark.java_writer import WRITER
@@ -29,6 +32,7 @@ from tests.support.waiting import wait_until
 
 END_S = 300
 WRITERS = ("java", "python")
+LARGE = 17_000_000
 PARTS = 45_000
 """Records that take two transactions."""
 
@@ -167,10 +171,70 @@ def test_a_record_that_kafka_refuses_is_told_in_one_line(topics: Topics, copy: C
     topics.write(source, [Record(key=b"u", value=b"small"), Record(key=b"u", value=body)])
     with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
         admin.alter_config(queue, {"max.message.bytes": "200000"})
-    with pytest.raises(QueryError, match=rf"^the query ended: .*{queue}\[0\]: .*too large.*") as told:
+    with pytest.raises(QueryError, match=rf"^the query ended: .*{queue}\[0\].*: .*too large.*") as told:
         copy(source, queue, writer, options={"kafka.compression.type": "gzip"})
     assert "\n" not in str(told.value)
+    assert writer == "python" or ", message ID:1 of 900000 bytes: " in str(told.value)
     assert topics.read(queue) == []
+
+
+def test_a_message_of_any_size_that_its_topic_takes_is_written(topics: Topics, spark: SparkSession,
+                                                               tmp_path: Path) -> None:  # fmt: skip
+    """SPARK-3: one larger than the producer's memory, 16 MB, ended the query at each start."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, [Record(key=b"u", value=b"x", headers=(("JBMBody", b"text"),))])
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        admin.alter_config(queue, {"max.message.bytes": f"{LARGE + 10_000}"})
+    with written_by(spark, "java"):
+        rows = identified(spark, topics, source).withColumn("body_text", F.repeat("body_text", F.lit(LARGE)))
+        query = write_stream(rows, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
+        assert wait_until_done(query, timeout=END_S)
+    assert [len(each.value() or b"") for each in topics.read(queue)] == [LARGE]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_message_that_compression_makes_too_large_is_kept_aside(
+    spark: SparkSession, topics: Topics, tmp_path: Path, writer: str, copy: Callable[..., str]
+) -> None:
+    """SPARK-3: bytes without a pattern that were just what the topic takes ended the query at each start."""
+    source, queue, limit = topics.create(1), topics.create(1), 200_000
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        admin.alter_config(queue, {"max.message.bytes": f"{limit}"})
+    body = random.Random(1).randbytes(limit)
+    topics.write(source, [Record(key=b"u", value=body[: limit // 2])])
+    copy(source, queue, writer)
+    [written] = topics.read(queue)
+    carried: Any = written.headers()
+    room = limit - batch_bytes(written.key(), written.value(), carried) + limit // 2
+    topics.write(source, [Record(key=b"u", value=body[: room + more]) for more in (-100, 0, 1)])
+    copy(source, queue, writer)
+    kept = spark.read.json(str(tmp_path / f"{writer}-rejects")).orderBy("row.kafka.offset").collect()
+    assert [row.row.kafka.offset for row in kept] == ([2, 3] if writer == "java" else [3])
+    assert [len(each.value() or b"") for each in topics.read(queue)[1:]] == (
+        [room - 100] if writer == "java" else [room - 100, room]
+    )
+    assert f"its id: ID:3; it came from {source}:0:3; its key: u" in kept[-1].reason
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_query_that_begins_does_not_wait_for_a_transaction_that_another_has_left(
+    topics: Topics, spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    """SPARK-3: a killed process held up each new query for five minutes."""
+    source, queue, namespace = topics.create(1), topics.create(1), uuid4().hex[:12]
+    topics.write(source, [Record(key=b"u", value=b"x")])
+    with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+        make_ledger(admin, namespace)
+    killed = topics.write(ledger_topic(namespace), [Record(key=b"another", value=b"{}")], transactional_id=f"{uuid4()}")
+    with written_by(spark, writer):
+        query = write_stream(identified(spark, topics, source), queue, bootstrap=topics.bootstrap, namespace=namespace,
+                             checkpoint=tmp_path / "checkpoint")  # fmt: skip
+        try:
+            assert wait_until_done(query, timeout=60)
+        finally:
+            query.stop()
+    killed.abort_transaction()
+    assert [each.value() for each in topics.read(queue)] == [b"x"]
 
 
 def test_a_producer_is_kept_from_batch_to_batch_until_another_takes_over(

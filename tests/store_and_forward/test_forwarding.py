@@ -6,19 +6,21 @@ A kill is the folder as the kernel has it at that moment, copied, and a new proc
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaClientError
-from jbm_kafka.ports.kafka import NobodyAnswers
-from jbm_kafka.store_and_forward.forwarding_order import next_wait_ms
+from jbm_kafka.ports.kafka import AccessRefused, NobodyAnswers
+from jbm_kafka.store_and_forward.forwarding_order import LONGEST_WAIT_MS, next_wait_ms
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay
+from jbm_kafka.store_and_forward.store_forwarder import MARK_AGAIN_MS
 from tests.support.forwarding_rounds import QUEUES, Rounds
+from tests.support.manual_clock import ManualClock
 from tests.support.waiting import wait_until
 
 COUNT = 8
@@ -125,6 +127,95 @@ def test_a_number_that_kafka_has_forgotten_is_no_reason_to_send_again(
     assert rounds.found("a") == [0, 2, 1]
 
 
+def test_a_number_is_repeated_after_a_machine_has_slept_for_long(tmp_path: Path) -> None:
+    """SAF-3: the clock that stands still while it sleeps said that Kafka has it still: all of a batch was in doubt."""
+    clock = ManualClock()
+    with closing(Rounds(tmp_path, "slept", clock=clock)) as rounds:
+        rounds.put(0, "a")
+        rounds.forward_all()
+        clock.jump(8 * MARK_AGAIN_MS)
+        with closing(MemoryKafka(rounds.world.cluster).admin()) as admin:
+            admin.delete_groups([f"jbm.{rounds.store.store_id}.mark"])  # as Kafka does by itself after a week
+
+        def kill(transactional_id: str, step: str) -> None:
+            if step == "produce":
+                raise Killed
+
+        rounds.world.cluster.faults.step = kill
+        rounds.put(1, "a")
+        with pytest.raises(Killed):
+            rounds.forwarder.forward()
+        rounds.world.cluster.faults.step = None
+        rounds.start()
+        rounds.forward_all()
+        assert rounds.found("a") == [0, 1]
+
+
+def test_whatever_a_batch_ended_with_it_is_asked_for(rounds: Rounds) -> None:
+    """SAF-3: after an error that nobody had thought of a batch that was committed was sent again."""
+    for number in range(3):
+        rounds.put(number, "a")
+
+        def fail(transactional_id: str, step: str) -> None:
+            if step == "committed" and transactional_id.endswith(rounds.store.store_id):
+                raise MemoryError
+
+        rounds.world.cluster.faults.step = fail if number else None
+        with suppress(MemoryError):
+            rounds.forward_all()
+        rounds.world.cluster.faults.step = None
+        rounds.forward_all()
+    assert rounds.found("a") == [0, 1, 2]
+
+
+def test_a_disk_that_fails_when_a_batch_begins_puts_nothing_in_doubt(rounds: Rounds) -> None:
+    """SAF-3: its number was taken, and never came to Kafka; the next batch, cut short, was one that nobody knows."""
+    rounds.put(0, "a")
+    rounds.forward_all()
+    begun = rounds.store.begin_batch
+
+    def fail(batch: BatchUnderWay) -> None:
+        begun(batch)
+        raise ResourceAllocationError("it cannot be written")
+
+    def kill(transactional_id: str, step: str) -> None:
+        if step == "produce":
+            raise Killed
+
+    rounds.put(1, "a")
+    rounds.store.begin_batch = fail  # type: ignore[method-assign]
+    with pytest.raises(ResourceAllocationError):
+        rounds.forwarder.forward()
+    rounds.store.begin_batch = begun  # type: ignore[method-assign]
+    rounds.world.cluster.faults.step = kill
+    with pytest.raises(Killed):
+        rounds.forwarder.forward()
+    rounds.world.cluster.faults.step = None
+    rounds.start()
+    rounds.forward_all()
+    assert rounds.found("a") == [0, 1]
+
+
+def test_a_line_on_which_few_records_get_through_in_time_gets_small_batches(tmp_path: Path) -> None:
+    """SAF-3: the same large one was tried for ever, and nothing got through."""
+    clock, written = ManualClock(), 0
+
+    def slow(transactional_id: str, step: str) -> None:
+        nonlocal written
+        written = 0 if step == "begin" else written + (step == "produce")
+        rounds.world.cluster.faults.leaderless = every if written > 20 else frozenset()
+
+    every = frozenset(("a", partition) for partition in range(16))
+    with closing(Rounds(tmp_path, "slow", clock=clock)) as rounds:
+        for number in range(300):
+            rounds.put(number, "a")
+        rounds.world.cluster.faults.step = slow
+        for _ in range(60):
+            rounds.forwarder.forward()
+            clock.advance(LONGEST_WAIT_MS)
+        assert rounds.found("a") == list(range(300))
+
+
 def test_an_older_copy_of_the_folder_sends_nothing_twice(rounds: Rounds) -> None:
     """SAF-3"""
     rounds.put(0, "a")
@@ -139,6 +230,30 @@ def test_an_older_copy_of_the_folder_sends_nothing_twice(rounds: Rounds) -> None
     rounds.forward_all()
     assert rounds.found("a") == [0, 1]
     assert "the folder is an older copy" in rounds.store.set_aside_entries()[0][1].reason
+
+
+def test_a_disk_that_cannot_keep_which_cluster_it_is_forwards_to_none(rounds: Rounds) -> None:
+    """SAF-3: at the second try it was, and another cluster could be next."""
+    folder = rounds.store.path / "store.json.new"
+    folder.mkdir()
+    rounds.put(0, "a")
+    for _ in range(2):
+        with pytest.raises(IsADirectoryError):
+            rounds.forwarder.forward()
+    folder.rmdir()
+    rounds.forward_all()
+    assert rounds.found("a") == [0]
+
+
+def test_many_dead_letters_of_one_destination_are_one_line(rounds: Rounds, caplog: pytest.LogCaptureFixture) -> None:
+    """SAF-6"""
+    rounds.world.cluster.faults.denied = frozenset({"b"})
+    for number in range(50):
+        rounds.put(number, "b")
+        rounds.forward_all()
+    assert rounds.store.counts().set_aside == 50
+    [line] = [record.getMessage() for record in caplog.records if "dead letters" in record.getMessage()]
+    assert "entries to queue:b become dead letters of the store, the first is number 1: " in line
 
 
 def test_another_cluster_gets_nothing(rounds: Rounds, tmp_path: Path) -> None:
@@ -204,6 +319,28 @@ def test_a_right_that_is_missing_makes_dead_letters_of_its_own_entries_only(roun
     rounds.forward_all()
     assert rounds.found("b") == [1, 3, 5, 7, COUNT]
     assert rounds.found("a")[-1] == COUNT, "a transaction is set aside and sent whole"
+
+
+def test_credentials_that_are_refused_make_no_dead_letters(rounds: Rounds) -> None:
+    """SAF-6: what was sent to a destination for the first time became one, when the password had been changed."""
+    rounds.put(0, "a")
+    rounds.forward_all()
+    batches = rounds.forwarder._batches
+    assert batches is not None
+
+    def refuse(name: str = "") -> str:
+        raise AccessRefused("Authentication failed")
+
+    rounds.world.cluster.faults.create = refuse  # type: ignore[assignment]
+    batches.cluster_id = refuse  # type: ignore[method-assign]
+    rounds.put(1, "new")
+    with pytest.raises(AccessRefused):
+        rounds.forwarder.forward()
+    assert rounds.store.counts().set_aside == 0
+    rounds.world.cluster.faults.create = None
+    del batches.cluster_id
+    rounds.forward_all()
+    assert rounds.found("new") == [1]
 
 
 def test_what_is_too_large_for_its_topic_is_a_dead_letter_and_its_unit_goes_on(rounds: Rounds) -> None:

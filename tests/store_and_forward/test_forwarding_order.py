@@ -46,10 +46,11 @@ def lane(send: StoredSend) -> tuple[object, ...]:
     return (send.destination, "unit", send.key) if send.key else (send.destination, "session", send.route)
 
 
-@given(ENTRIES, STEPS, st.integers(1, 4))
+@given(ENTRIES, STEPS, st.integers(1, 4), st.sampled_from([None, *NAMES]))
 def test_each_lane_keeps_its_order_and_all_is_sent(
-    given_entries: list[list[StoredSend]], steps: list[tuple[str, str]], entries_max: int
+    given_entries: list[list[StoredSend]], steps: list[tuple[str, str]], entries_max: int, broken: str | None
 ) -> None:
+    """All but what waits for a destination that takes nothing in the end, and what is behind that in a lane."""
     order = ForwardingOrder(entries_max, 1_000)
     waiting = {number: StoredEntry(0, sends) for number, sends in enumerate(given_entries)}
     sent: list[int] = []
@@ -58,13 +59,17 @@ def test_each_lane_keeps_its_order_and_all_is_sent(
     def rows() -> list[tuple[int, StoredEntry, int]]:
         return [(number, entry, 1) for number, entry in waiting.items() if number >= order.position]
 
-    def forward() -> None:
+    def forward(broken: str | None = None) -> None:
         chosen = order.choose(rows())
-        for number, entry in chosen:
-            assert not {each.destination for each in entry.sends} & set(order.waiting_destinations)
+        destinations = {each.destination for _, entry in chosen for each in entry.sends}
+        assert not destinations & set(order.waiting_destinations)
+        if broken in destinations:
+            order.suspend(broken, now_ms)
+            return
+        for number, _ in chosen:
             sent.append(number)
             del waiting[number]
-        order.sent(each.destination for _, entry in chosen for each in entry.sends)
+        order.sent(destinations)
 
     for step, name in steps:
         if step == "fail":
@@ -73,15 +78,21 @@ def test_each_lane_keeps_its_order_and_all_is_sent(
             now_ms += LONGEST_WAIT_MS
             order.release_due(now_ms)
         elif step == "abort":
-            order.choose(rows())
+            order.shrink(len(order.choose(rows())))
             order.begin_again()
         else:
-            forward()
-    for _ in range(len(given_entries) + 2):
+            forward(name)
+    for _ in range(2 * len(given_entries) + 4):
         now_ms += LONGEST_WAIT_MS
         order.release_due(now_ms)
-        forward()
-    assert sorted(sent) == list(range(len(given_entries)))
+        for _ in range(4):
+            forward(broken)
+    held: set[tuple[object, ...]] = set()
+    for number, sends in enumerate(given_entries):
+        is_held = broken in {send.destination for send in sends} or bool(held & set(map(lane, sends)))
+        assert is_held == (number in waiting) or number in sent, number
+        if number in waiting:
+            held.update(lane(send) for send in sends if send.destination != broken)
     for each in {lane(send) for sends in given_entries for send in sends}:
         of_lane = [number for number in sent if each in map(lane, given_entries[number])]
         assert of_lane == sorted(of_lane), (each, sent)
@@ -96,6 +107,78 @@ def test_a_destination_that_waits_holds_no_other() -> None:
     assert order.due_at_ms() == next_wait_ms(0)
 
 
+def test_a_destination_that_waits_again_has_nothing_looked_at_once_more() -> None:
+    """SAF-6: with a million that wait, 6 s of the processor at each try, for which what goes elsewhere waited."""
+    order = ForwardingOrder(10, 1_000)
+    rows = [(number, entry("queue:a"), 1) for number in range(100)]
+    now_ms = 0
+    for _ in range(3):
+        order.choose(rows[order.position :])
+        order.suspend("queue:a", now_ms)
+        assert not order.choose(rows[order.position :])
+        assert order.position == 100
+        now_ms += LONGEST_WAIT_MS
+        order.release_due(now_ms)
+        assert order.position == 0
+    assert order.choose(rows)
+    order.suspend("queue:a", now_ms)
+    assert order.position == 100
+
+
+def test_what_was_passed_stays_passed_with_the_lanes_that_it_holds() -> None:
+    """SAF-3"""
+    order = ForwardingOrder(1, 1_000)
+    order.suspend("queue:a", 0)
+    waiting = {0: entry("queue:a", "queue:c"), 1: entry("queue:b"), 2: entry("queue:b"), 3: entry("queue:c")}
+
+    def choose() -> list[int]:
+        return [n for n, _ in order.choose((n, each, 1) for n, each in waiting.items() if n >= order.position)]
+
+    assert choose() == [1]
+    order.release_due(LONGEST_WAIT_MS)
+    assert choose() == [0]
+    order.suspend("queue:a", LONGEST_WAIT_MS)
+    assert choose() == [2]
+    assert not choose(), "queue:c waits behind the transaction still"
+
+
+def test_when_something_went_all_that_was_passed_is_looked_at() -> None:
+    """SAF-6: else what was held by it would wait as long as another destination does."""
+    order = ForwardingOrder(1, 1_000)
+    order.suspend("queue:a", 0)
+    waiting = {0: entry("queue:a", "queue:c"), 1: entry("queue:a"), 2: entry("queue:c")}
+
+    def choose() -> list[int]:
+        return [n for n, _ in order.choose((n, each, 1) for n, each in waiting.items() if n >= order.position)]
+
+    assert not choose()
+    order.release_due(LONGEST_WAIT_MS)
+    assert choose() == [0]
+    del waiting[0]
+    order.sent(["queue:a", "queue:c"])
+    assert choose() == [1]
+    order.suspend("queue:a", LONGEST_WAIT_MS)
+    assert choose() == [2]
+
+
+def test_a_destination_that_took_a_part_of_a_batch_is_looked_at_again() -> None:
+    """SAF-6: as where it is known of one unit only where it goes; what was passed before is not passed for ever."""
+    order = ForwardingOrder(10, 1_000)
+    order.suspend("queue:a", 0)
+    waiting = {number: entry("queue:a") for number in range(3)}
+
+    def choose() -> list[int]:
+        return [n for n, _ in order.choose((n, each, 1) for n, each in waiting.items() if n >= order.position)]
+
+    assert not choose()
+    order.release_due(LONGEST_WAIT_MS)
+    assert choose() == [0, 1, 2]
+    order.suspend("queue:a", LONGEST_WAIT_MS)
+    del waiting[0]
+    order.sent(["queue:a"])
+    assert choose() == [1, 2]
+
+
 def test_a_batch_ends_at_its_bytes_and_a_larger_entry_goes_alone() -> None:
     order = ForwardingOrder(10, 100)
     sizes = [60, 50, 200, 10]
@@ -105,6 +188,23 @@ def test_a_batch_ends_at_its_bytes_and_a_larger_entry_goes_alone() -> None:
     ):
         found.append([number for number, _ in chosen])
     assert found == [[0], [1], [2], [3]]
+
+
+def test_a_batch_that_was_too_much_is_halved_and_grows_again() -> None:
+    order = ForwardingOrder(1_000, 1 << 20)
+    sizes = []
+    for is_written in [*[False] * 4, *[True] * 60]:
+        size = len(order.choose((number, entry("queue:a"), 1) for number in range(2_000)))
+        sizes.append(size)
+        if is_written:
+            order.sent(["queue:a"])
+        else:
+            order.shrink(size)
+        order.begin_again()
+    assert sizes[:5] == [1_000, 500, 250, 125, 62]
+    assert sizes[4:] == sorted(sizes[4:])
+    assert max(after / before for before, after in pairwise(sizes[4:])) < 1.2, "what fitted fits soon again"
+    assert sizes[-1] == 1_000
 
 
 @pytest.mark.parametrize(

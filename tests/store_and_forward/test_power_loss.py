@@ -101,6 +101,123 @@ def test_what_an_operator_retries_or_drops_is_on_the_disk(library: Path, tmp_pat
     assert done.stdout.splitlines() == ["1 True", "1 True"], done.stderr
 
 
+LEFT = """
+import os, sys
+from pathlib import Path
+from jbm_kafka.store_and_forward.send_store import NotStored
+from tests.store_and_forward.test_send_store import entry, numbers, opened
+broken, folder = Path(os.environ["SYNC_FAILS"]), Path(sys.argv[1])
+with opened(folder, fsync=True) as store:
+    store.put(entry(1))
+    broken.touch()
+    try:
+        store.put(entry(2))
+    except NotStored:
+        print(numbers(store))
+    broken.unlink()
+with opened(folder) as store:
+    print(numbers(store), store.counts().lost)
+"""
+
+
+def test_what_was_refused_is_not_sent_by_the_next_that_uses_the_folder(library: Path, tmp_path: Path) -> None:
+    """SAF-4: nor by this one meanwhile."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_FAILS": str(tmp_path / "broken")}
+    command = [sys.executable, "-c", LEFT, str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[1]", "[1] 0"], done.stderr
+
+
+HUNG = """
+import os, sys, threading
+from pathlib import Path
+from jbm_kafka.store_and_forward.send_store import BatchUnderWay
+from tests.store_and_forward.test_send_store import entry, numbers, opened
+from tests.support.waiting import wait_until
+hung, fsync, batch = Path(os.environ["SYNC_HANGS"]), sys.argv[2] == "fsync", BatchUnderWay(1, (1,))
+for begin in (lambda: store.put(entry(2)), lambda: store.begin_batch(batch)):
+    with opened(Path(sys.argv[1]) / begin.__code__.co_names[1], fsync=fsync) as store:
+        store.put(entry(1))
+        hung.touch()
+        thread = threading.Thread(target=begin)
+        thread.start()
+        wait_until(lambda: hung.stat().st_size, about="a disk that writes", timeout_s=20)
+        if not fsync:
+            store.put(entry(3))
+        print("goes on")
+        hung.unlink()
+        thread.join()
+"""
+
+
+@pytest.mark.parametrize("fsync", ["fsync", "kernel"])
+def test_while_the_disk_writes_other_threads_go_on(library: Path, tmp_path: Path, fsync: str) -> None:
+    """SAF-1: the process stood still at each send or batch, its event loop too; and without fsync sends waited."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_HANGS": str(tmp_path / "hung")}
+    command = [sys.executable, "-c", HUNG, str(tmp_path / "store"), fsync]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=50)
+    assert done.stdout.splitlines() == ["goes on"] * 2, done.stderr
+
+
+WAITING = """
+import os, sys
+from pathlib import Path
+from jbm_kafka.store_and_forward.send_store import PENDING_BYTES_MAX
+from tests.store_and_forward.test_send_store import entry, numbers, opened
+hung, size, sent = Path(os.environ["SYNC_HANGS"]), 1 << 20, 0
+with opened(Path(sys.argv[1]), fsync=True) as store:
+    hung.touch()
+    while store.has_room_to_wait():
+        store.put_later(entry(sent, size=size), None)
+        sent += 1
+    print(sent * size <= PENDING_BYTES_MAX)
+    hung.unlink()
+    store.wait_stored(20)
+    print(numbers(store) == list(range(sent)))
+"""
+
+
+def test_large_sends_that_wait_for_the_disk_fill_no_memory(library: Path, tmp_path: Path) -> None:
+    """SAF-1: ten thousand of any size waited, ten gigabytes of them if each has one megabyte."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_HANGS": str(tmp_path / "hung")}
+    command = [sys.executable, "-c", WAITING, str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["True", "True"], done.stderr
+
+
+IN_DOUBT = """
+import sys
+from pathlib import Path
+from contextlib import closing
+from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.store_and_forward.send_store import BatchUnderWay
+from tests.support.forwarding_rounds import Rounds
+from tests.support.power_losses import synced_sizes
+with closing(Rounds(Path(sys.argv[1]), "doubt", fsync=True)) as rounds:
+    rounds.put(0, "a")
+    rounds.forward_all()
+    rounds.put(1, "a")
+    rounds.store.begin_batch(BatchUnderWay(rounds.store.batch_number() + 1, (2,)))
+    with closing(MemoryKafka(rounds.world.cluster).admin()) as admin:
+        admin.delete_groups([f"jbm.{rounds.store.store_id}.mark"])
+    rounds.start(synced_sizes())
+    rounds.forward_all()
+    rounds.start(synced_sizes())
+    rounds.forward_all()
+    print(rounds.found("a"), [number for number, _ in rounds.store.set_aside_entries()])
+"""
+
+
+def test_what_is_in_doubt_is_on_the_disk_before_its_number_is_in_kafka(library: Path, tmp_path: Path) -> None:
+    """SAF-5: after a loss of power it was taken for sent, and deleted."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(tmp_path / "sizes")}
+    (tmp_path / "sizes").touch()
+    command = [sys.executable, "-c", IN_DOUBT, str(tmp_path / "stores")]
+    (tmp_path / "stores").mkdir()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[0] [2]"], done.stderr
+
+
 def losses(library: Path, folder: Path, fsync: str, seed: int) -> Any:
     """What became of it."""
     environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(folder / "sizes")}

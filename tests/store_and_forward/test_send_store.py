@@ -21,6 +21,7 @@ from jbm_kafka.store_and_forward.send_store import (
     MEND_MS,
     RESERVE_BYTES,
     RESERVE_FILE,
+    RETRIED_AT_ONCE,
     SAY_AGAIN_MS,
     BatchUnderWay,
     NotStored,
@@ -115,10 +116,27 @@ def test_a_torn_write_takes_a_tail_and_the_next_start_says_how_many(
         assert "has lost" not in caplog.text
 
 
+def test_a_damaged_block_of_the_disk_is_an_error_and_hides_nothing(tmp_path: Path) -> None:
+    """SAF-1: what lay behind it was not counted, shown or forwarded, and nobody was told."""
+    for _ in range(3):
+        with opened(tmp_path) as store:
+            store_all(store, range(2_000))
+    table = max((tmp_path / "rocks").glob("*.sst"), key=lambda file: file.stat().st_size)
+    with table.open("r+b") as file:
+        file.seek(table.stat().st_size // 2)
+        file.write(bytes(64))
+    for look in (partial(look_into, tmp_path, 10), opened(tmp_path).__enter__):
+        with pytest.raises(ResourceAllocationError, match="block checksum mismatch"):
+            look()
+
+
+@pytest.mark.parametrize("fsync", [False, True])
 def test_a_machine_that_stopped_is_told_where_nobody_waited_for_the_disk(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fsync: bool
 ) -> None:
-    """SAF-5: also where the mark is as old as what is missing."""
+    """SAF-5: also where the mark is as old as what is missing. A `store forward`, which waits for it, said nothing, nor
+    did who came after.
+    """
     with opened(tmp_path / "a") as store:
         store.put(entry(1))
         copy_of_moment(tmp_path / "a", tmp_path / "other")
@@ -126,7 +144,7 @@ def test_a_machine_that_stopped_is_told_where_nobody_waited_for_the_disk(
     said = bytearray(mark.read_bytes())
     said[9:45] = b"another-run-of-this-machine".ljust(36)
     mark.write_bytes(said)
-    with opened(tmp_path / "other") as store:
+    with opened(tmp_path / "other", fsync=fsync) as store:
         assert numbers(store) == [1]
     assert "sends of its last second may be missing; entry 1 is the last that is there" in caplog.text
     caplog.clear()
@@ -174,6 +192,35 @@ def test_who_asks_for_the_holder_keeps_no_sender_from_its_store(tmp_path: Path) 
     timer.start()
     with opened(tmp_path):
         timer.join()
+
+
+BUSY = """
+import sys
+from pathlib import Path
+from tests.store_and_forward.test_send_store import entry, opened
+from jbm_kafka.store_and_forward.send_store import BatchUnderWay
+with opened(Path(sys.argv[1])) as store:
+    for begin in range(1, 1_000_000, 100):
+        for number in range(begin, begin + 100):
+            store.put(entry(number, size=50_000))
+        batch = BatchUnderWay(begin, tuple(range(begin, begin + 100)))
+        store.begin_batch(batch)
+        store.end_batch(batch)
+        if begin == 1:
+            print("busy", flush=True)
+"""
+
+
+def test_who_looks_while_a_sender_is_busy_sees_its_store(tmp_path: Path) -> None:
+    """One look in nine told of a corruption: a file that it was about to read had been forwarded meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", BUSY, tmp_path], stdout=subprocess.PIPE) as sender:
+        try:
+            assert sender.stdout is not None
+            assert sender.stdout.readline()
+            for _ in range(60):
+                look_into(tmp_path, 1)
+        finally:
+            sender.kill()
 
 
 def test_a_folder_that_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
@@ -372,6 +419,22 @@ def test_what_is_set_aside_is_shown_retried_behind_all_others_and_dropped(tmp_pa
         assert store.counts().lost == 0
 
 
+def test_more_dead_letters_than_fit_into_memory_are_retried_in_their_order(tmp_path: Path) -> None:
+    """SAF-6: all of them were in memory at once, four times."""
+    many = 2 * RETRIED_AT_ONCE + 50
+    with opened(tmp_path) as store:
+        store_all(store, range(many))
+        rows = store.waiting(0, many, 1 << 30)
+        store.set_aside([(number, each) for number, each, _ in rows], lambda number: "in doubt")
+        store.put(entry(many))
+        assert store.retry() == many
+        assert numbers(store) == [many, *range(many)]
+        assert store.counts().set_aside == 0
+    with opened(tmp_path) as store:
+        assert numbers(store) == [many, *range(many)]
+        assert store.counts().lost == 0
+
+
 @pytest.mark.parametrize("fsync", [False, True])
 def test_ctrl_c_anywhere_in_a_send_leaves_it_stored_and_counted_or_neither(tmp_path: Path, fsync: bool) -> None:
     """SAF-1: what was written and not counted gave its number to the next, which was deleted when the first had been
@@ -391,6 +454,20 @@ def test_ctrl_c_anywhere_in_a_send_leaves_it_stored_and_counted_or_neither(tmp_p
         assert store.wait_stored(SOON_S)
         assert set(finished) <= set(numbers(store))
         assert store.counts().waiting == len(numbers(store)) == len(set(numbers(store)))
+
+
+def test_a_folder_that_could_not_be_opened_is_opened_when_its_cause_is_mended(tmp_path: Path) -> None:
+    """SAF-1: as long as the error was kept somewhere, this process was told that the database is locked by itself."""
+    with opened(tmp_path):
+        pass
+    (tmp_path / "sends.mark").rename(tmp_path / "kept")
+    (tmp_path / "sends.mark").mkdir()
+    with pytest.raises(ResourceAllocationError, match="Is a directory") as kept, opened(tmp_path):
+        pass
+    (tmp_path / "sends.mark").rmdir()
+    (tmp_path / "kept").rename(tmp_path / "sends.mark")
+    with opened(tmp_path) as store:
+        assert not numbers(store), kept
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

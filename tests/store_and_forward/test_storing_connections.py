@@ -2,10 +2,14 @@
 
 import asyncio
 import pickle
+import signal
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +23,9 @@ from jbm_kafka.errors import (
     ResourceAllocationError,
     TransactionRolledBackError,
 )
+from jbm_kafka.jms.connection import provider_of
 from jbm_kafka.jms.xa import XAConnectionFactory
+from jbm_kafka.store_and_forward.storing_provider import StoringProvider
 from jbm_kafka.testing.memory_world import MemoryWorld
 
 ORDERS = Queue("orders")
@@ -240,6 +246,97 @@ def test_a_folder_is_shared_by_connections_of_the_same_settings(world: MemoryWor
     two.send(ORDERS, "2")
     two.close()
     assert {message.body for message in received(world, 2)} == {"1", "2"}
+
+
+@pytest.mark.parametrize("other", [{"sasl.password": "mine"}, None])
+def test_nobody_shares_a_store_that_is_forwarded_by_others_settings(
+    nobody: str, tmp_path: Path, other: dict[str, str] | None
+) -> None:
+    """SAF-1: what it sent was forwarded with the first one's credentials, and its own settings were left in silence."""
+    theirs = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "joe",
+        "sasl.password": "theirs",
+    }
+    changed = {"record_timeout_ms": 30_000} if other is None else {"kafka": {**theirs, **other}}
+    with storing(nobody, tmp_path, kafka=theirs).create_sender():
+        with pytest.raises(InvalidSettingError, match="is open in this process with other settings"):
+            storing(nobody, tmp_path, **{"kafka": theirs, **changed}).create_sender()
+        storing(nobody, tmp_path, kafka=theirs).create_sender().close()
+
+
+def test_a_folder_is_the_same_however_it_is_written_and_from_wherever(
+    nobody: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SAF-1: the second was told that another process has it; and closed elsewhere, as a daemon is, it was kept."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    for folder in ("link", "./store", str(tmp_path / "store")):
+        with storing(nobody, Path("store")).create_sender(), storing(nobody, Path(folder)).create_sender() as sender:
+            sender.send(ORDERS, "1")
+            monkeypatch.chdir("/")
+        monkeypatch.chdir(tmp_path)
+
+
+def test_ctrl_c_while_closing_waits_ends_forwarding_and_lets_the_folder_go(world: MemoryWorld, tmp_path: Path) -> None:
+    """SAF-1: its thread went on for ever, with a store that was closed."""
+    is_held, is_waiting = threading.Event(), threading.Event()
+
+    def hold(transactional_id: str, step: str) -> None:
+        if step == "produce":
+            is_held.set()
+            assert is_waiting.wait(20)
+
+    def interrupt() -> None:
+        assert is_held.wait(20)
+        main = threading.main_thread().ident
+        assert main is not None
+        assert wait_until(lambda: "wait_forwarded" in calls(sys._current_frames()[main]), timeout_s=20)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    world._world.cluster.faults.step = hold
+    sender = storing(world.url, tmp_path).create_sender()
+    sender.send(ORDERS, "1")
+    beside = threading.Thread(target=interrupt)
+    beside.start()
+    with pytest.raises(KeyboardInterrupt):
+        sender.close()
+    beside.join()
+    is_waiting.set()
+    assert wait_until(
+        lambda: "jbm-store-and-forward" not in {each.name for each in threading.enumerate()}, timeout_s=20
+    )
+    world._world.cluster.faults.step = None
+    with storing(world.url, tmp_path).create_sender():
+        pass
+    assert [message.body for message in received(world, 1)] == ["1"]
+
+
+def test_forwarding_ends_when_its_time_is_up(world: MemoryWorld, tmp_path: Path) -> None:
+    """SAF-2: after the time that `store forward` was given, closing forwarded for a minute more."""
+    connection = storing(world.url, tmp_path).create_connection()
+    sender, provider = connection.create_sender(), cast(StoringProvider, provider_of(connection))
+
+    def send_more(transactional_id: str, step: str) -> None:
+        if step == "commit":
+            sender.send(ORDERS, "2")
+
+    sender.send(ORDERS, "1")
+    world._world.cluster.faults.step = send_more
+    provider.forward(0.0)
+    world._world.cluster.faults.step = None
+    forwarded, waiting = provider.forwarded, provider.stored().waiting
+    assert waiting
+    connection.close()
+    assert (provider.forwarded, provider.stored().waiting) == (forwarded, waiting)
+
+
+def calls(frame: FrameType | None) -> Iterator[str]:
+    """The functions of a thread, the innermost first."""
+    while frame is not None:
+        yield frame.f_code.co_name
+        frame = frame.f_back
 
 
 def test_a_limit_is_one_line_for_the_sender(nobody: str, tmp_path: Path) -> None:

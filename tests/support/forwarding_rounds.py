@@ -12,7 +12,7 @@ from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import KafkaClientError
-from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.ports.clock import Clock, SystemClock
 from jbm_kafka.ports.fenced_sends import ProviderOfBatches
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
@@ -28,8 +28,9 @@ QUEUES = ("a", "b")
 class Rounds:
     """Processes that forward the same store, one after the other."""
 
-    def __init__(self, folder: Path, world: str, *, fsync: bool = False) -> None:
+    def __init__(self, folder: Path, world: str, *, fsync: bool = False, clock: Clock | None = None) -> None:
         self._fsync = fsync
+        self._clock = clock or SystemClock()
         self.world = use_world(world)
         self._url = f"memory://{world}"
         self._folder = folder
@@ -58,9 +59,9 @@ class Rounds:
             for log in (folder / "rocks").glob("*.log") if synced is not None else ():
                 size = min(log.stat().st_size, (synced or {}).get(str(last / "rocks" / log.name), 0))
                 os.truncate(log, size)
-        self.store = SendStore.open(folder, namespace="", limits=StoreLimits(), fsync=self._fsync, clock=SystemClock())
+        self.store = SendStore.open(folder, namespace="", limits=StoreLimits(), fsync=self._fsync, clock=self._clock)
         self._opened.callback(self.store.close)
-        self.forwarder = StoreForwarder(self.store, self._connect, SystemClock())
+        self.forwarder = StoreForwarder(self.store, self._connect, self._clock)
 
     def _connect(self) -> ProviderOfBatches:
         provider = in_memory.connect(self._installation)

@@ -1,7 +1,8 @@
 /* Loaded before the C library: writes down how much of each file the disk has been told to have.
 
    A line `SIZE PATH` is appended to the file that SYNCED_SIZES names, after each fsync and fdatasync. While there is a
-   file that SYNC_FAILS names, they fail, as on a disk that is broken: what was written may be there all the same. */
+   file that SYNC_FAILS names, they fail, as on a disk that is broken: what was written may be there all the same. While
+   there is one that SYNC_HANGS names, they do not return; it has a byte for each that came to it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void hang(void) {
+    const char *while_there = getenv("SYNC_HANGS");
+    int at = while_there == NULL ? -1 : open(while_there, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (at < 0) return;
+    if (write(at, ".", 1) != 1) abort();
+    close(at);
+    while (access(while_there, F_OK) == 0) usleep(1000);
+}
+
 static int note(const char *name, int fd) {
+    hang();
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
     struct stat found;
     const char *fails = getenv("SYNC_FAILS");

@@ -327,6 +327,10 @@ def fail(message: Message, delay_ms: int | None = None, rejected: str | None = N
 class ExplicitAcknowledge(AcknowledgeStrategy):
     """Base of the modes in which the application says when. Any thread may call, so the session's lock is taken."""
 
+    counts_failures = True
+    """What goes back by a failed commit, or because the session ends, counts as an attempt; False: it was no fault of
+    the messages."""
+
     @property
     def is_explicit(self) -> bool:
         return True
@@ -387,7 +391,7 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         with self._session.lock:
             rows = self._unsettled()
             self._unacknowledged.apply(places.GIVE_BACK, rows)
-            give_back(rows, delay_ms, rejected)
+            give_back(rows, delay_ms, rejected, counted=self.counts_failures)
         self._settled()
 
     def _check_item(self, item: Delivery, call: str) -> None:

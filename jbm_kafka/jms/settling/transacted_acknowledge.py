@@ -35,9 +35,6 @@ class PendingCommit:
 class TransactedAcknowledge(ExplicitAcknowledge):
     """Sends and receives as one (ACK-7)."""
 
-    counts_failed_commits = True
-    """A commit that fails counts as an attempt of what was received; False: it was no fault of the messages."""
-
     def acknowledge_item(self, item: Delivery) -> None:
         self._check_open("acknowledge")
 
@@ -150,7 +147,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
     def _give_back(self, rows: Rows) -> None:
         with self._session.lock:
             self._unacknowledged.apply(places.GIVE_BACK, rows)
-            give_back(rows, counted=self.counts_failed_commits)
+            give_back(rows, counted=self.counts_failures)
         if self._unacknowledged.undecided:
             self.decided(is_committed=False)
 

@@ -11,6 +11,7 @@ import java.util.concurrent.Callable;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -19,8 +20,10 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.spark.TaskContext;
@@ -34,11 +37,14 @@ final class SinkProducer implements AutoCloseable {
     /** In which a close may abort what is open; else the next producer of the id does, or the driver. */
     private static final Duration CLOSE = Duration.ofSeconds(2);
     private static final Duration POLL = Duration.ofMillis(200);
+    private static final String MESSAGE_ID = "JMSMessageID";
 
     private final BatchTarget target;
     private final String name;
     private final TopicPartition ledger;
     private final KafkaProducer<byte[], byte[]> producer;
+    /** A record of so many bytes may be too large by itself, so it is named. */
+    private final int large;
     private LedgerEntry last = LedgerEntry.NONE;
     private boolean isBegun;
     /** Of this transaction, the first that failed, and where it was to go. */
@@ -53,6 +59,7 @@ final class SinkProducer implements AutoCloseable {
         Map<String, Object> settings = new HashMap<>(target.client());
         settings.putAll(target.producer());
         settings.put("transactional.id", name);
+        this.large = Integer.parseInt(target.producer().get("batch.size")) / 2;
         this.producer = step("initialise",
             () -> new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer()));
         try {
@@ -123,7 +130,8 @@ final class SinkProducer implements AutoCloseable {
             step("write", () -> {
                 parts.beginPart();
                 for (ProducerRecord<byte[], byte[]> record; (record = parts.nextOfPart()) != null;) {
-                    producer.send(record, this::hear);
+                    String named = named(record);
+                    producer.send(record, (metadata, error) -> hear(metadata, error, named));
                 }
                 return null;
             });
@@ -156,7 +164,8 @@ final class SinkProducer implements AutoCloseable {
     private void commit(LedgerEntry entry) {
         step("commit", () -> {
             // The last record: from it to the commit the ledger's other readers wait.
-            producer.send(new ProducerRecord<>(ledger.topic(), ledger.partition(), key(), entry.encode()), this::hear);
+            producer.send(new ProducerRecord<>(ledger.topic(), ledger.partition(), key(), entry.encode()),
+                (metadata, error) -> hear(metadata, error, ""));
             sendOffsets(entry);
             producer.commitTransaction();
             return null;
@@ -170,9 +179,19 @@ final class SinkProducer implements AutoCloseable {
             Map.of(ledger, new OffsetAndMetadata(entry.number(), entry.note())), new ConsumerGroupMetadata(name));
     }
 
-    private void hear(RecordMetadata metadata, Exception error) {
+    /** Of most records nothing: what names one is kept until Kafka has it. */
+    private String named(ProducerRecord<byte[], byte[]> record) {
+        if (record.value() == null || record.value().length < large) {
+            return "";
+        }
+        Header id = record.headers().lastHeader(MESSAGE_ID);
+        return ", message " + (id == null ? "" : new String(id.value(), StandardCharsets.UTF_8)) + " of "
+            + record.value().length + " bytes";
+    }
+
+    private void hear(RecordMetadata metadata, Exception error, String named) {
         if (error != null && refusal == null) {
-            place = metadata == null ? null : metadata.topic() + "[" + metadata.partition() + "]";
+            place = metadata == null ? null : metadata.topic() + "[" + metadata.partition() + "]" + named;
             refusal = error;
         }
     }
@@ -203,16 +222,27 @@ final class SinkProducer implements AutoCloseable {
                 // librdkafka sends the byte that ends a text in C, too.
                 return new LedgerEntry(found.offset(), found.metadata().replace("\0", ""));
             }
-            // By brokers' default these are ends past open transactions.
-            long end = admin.listOffsets(Map.of(ledger, OffsetSpec.latest())).partitionResult(ledger).get().offset();
-            return read(end);
+            // Behind the stable end lies a transaction of others, for ours are over. They are waited for only where we
+            // have written, too: else each that a killed process left would hold up all queries that begin.
+            long stable = end(admin, IsolationLevel.READ_COMMITTED);
+            long end = end(admin, IsolationLevel.READ_UNCOMMITTED);
+            boolean isBehind = !read(stable, end, IsolationLevel.READ_UNCOMMITTED).equals(LedgerEntry.NONE);
+            return read(0, isBehind ? end : stable, IsolationLevel.READ_COMMITTED);
         }
     }
 
-    /** From the ledger up to that position: for queries that begin, or rest for a week. */
-    private LedgerEntry read(long end) {
+    private long end(Admin admin, IsolationLevel level) throws Exception {
+        return admin.listOffsets(Map.of(ledger, OffsetSpec.latest()), new ListOffsetsOptions(level))
+            .partitionResult(ledger).get().offset();
+    }
+
+    /** Our last entry between these positions of the ledger: for queries that begin, or rest for a week. */
+    private LedgerEntry read(long begin, long end, IsolationLevel level) {
+        if (begin >= end) {
+            return LedgerEntry.NONE;
+        }
         Map<String, Object> settings = new HashMap<>(target.client());
-        settings.put("isolation.level", "read_committed");
+        settings.put("isolation.level", level.toString());
         settings.put("enable.auto.commit", "false");
         settings.put("default.api.timeout.ms", String.valueOf(target.patienceMs()));
         LedgerEntry found = LedgerEntry.NONE;
@@ -220,7 +250,11 @@ final class SinkProducer implements AutoCloseable {
         long deadlineNs = System.nanoTime() + target.ledgerPatienceMs() * 1_000_000L;
         try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.assign(List.of(ledger));
-            consumer.seekToBeginning(List.of(ledger));
+            if (begin == 0) {
+                consumer.seekToBeginning(List.of(ledger));
+            } else {
+                consumer.seek(ledger, begin);
+            }
             while (consumer.position(ledger) < end) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                     if (Arrays.equals(key, record.key())) {

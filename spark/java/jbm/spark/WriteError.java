@@ -51,7 +51,8 @@ public final class WriteError extends RuntimeException {
             return text + "; check " + CommonClientConfigs.SECURITY_PROTOCOL_CONFIG + " and what it needs";
         }
         if (cause instanceof RecordTooLargeException) {
-            return text + "; the message is too large: write less, or raise max.message.bytes of the topic";
+            return text + "; the message is too large: write less, raise max.message.bytes of the topic, or leave "
+                + "kafka.compression.type out, for rejects to take it";
         }
         if (cause instanceof TimeoutException || cause instanceof DisconnectException) {
             return "no answer from Kafka: " + text + "; see that the brokers run, and start again";

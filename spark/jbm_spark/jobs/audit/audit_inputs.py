@@ -8,11 +8,14 @@ ends that were asked first: what is deleted meanwhile is not looked at.
 Many queues are read as one is: each kind of topic by one query, and whose a row is its topic tells.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from py4j.protocol import Py4JError
 from pyroaring import BitMap
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -27,6 +30,7 @@ from jbm_kafka.ports import KafkaAdmin, LogPlace
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.own_topics import events_topic
 from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
+from jbm_spark.causes import is_gone
 from jbm_spark.changelog import latest_entries
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import no_records, records_of_topics
@@ -62,6 +66,9 @@ _NO_EVENTS_MS = 2**63 - 1
 _EVERY_OFFSET = 2**63 - 1
 _OF_EVENTS = ("group", "topic_id", "partition", "offset", "last_offset", "fate", "at_ms", "attempts", "target",
               "reason", "due_at_ms", "max_delivery_attempts", "attempt", "acknowledge_mode")  # fmt: skip
+_READS_MAX = 5
+"""So often is read what is deleted meanwhile. The next read begins where the log begins by then."""
+_Read = TypeVar("_Read")
 Ends = Mapping[str, Mapping[int, int]]
 """Positions by topic and partition."""
 
@@ -93,12 +100,24 @@ class AuditInputs:
     """That of the story, if it is known."""
 
 
-def read_now(frame: DataFrame) -> DataFrame:
-    """Its rows as they are now, kept until nobody has the frame any more.
+def read_again(read: Callable[[], _Read]) -> _Read:
+    """Return what is read; once more where what it was about to read is deleted meanwhile: workers do that three times
+    a minute, and Kafka's retention does."""
+    for _ in range(_READS_MAX - 1):
+        try:
+            return read()
+        except (PySparkException, Py4JError) as error:
+            if not is_gone(error):
+                raise
+    return read()
+
+
+def read_now(frame: Callable[[], DataFrame]) -> DataFrame:
+    """Its rows as they are now, kept until nobody has the frame any more; it is made once more as in `read_again`.
 
     Not `persist`, which keeps the plan too: Spark would analyse the plans of all inputs again for each query over them.
     """
-    return frame.localCheckpoint()
+    return read_again(lambda: frame().localCheckpoint())
 
 
 @contextmanager
@@ -159,17 +178,22 @@ class AuditSource:
         letters, kept = self._letters(groups, names)
         letters, moves_known_from_ms = self._without_moved(letters)
         known = Known(events=events, letters=letters, watermarks=changelogs.watermarks, marks=changelogs.marks)
-        bounds = self._bounds(topics, log_ids, ends)
-        size = Size(sum(each.last - each.first + 1 for each in bounds), len(bounds))
-        with planned_for(self.spark, size):
-            messages = self._messages(topics, log_ids, ends)
-            places = places_of(messages) if self.archive is None else None
-            if places is not None:
-                story = story_in_order(messages, places, known, bounds)
-                story = story if is_read_once else read_now(story)
-            else:
+
+        def story_from_here() -> tuple[DataFrame, bool, Size]:
+            begins = self._begins(ends)
+            bounds = self._bounds(topics, log_ids, ends, begins)
+            size = Size(sum(each.last - each.first + 1 for each in bounds), len(bounds))
+            with planned_for(self.spark, size):
+                messages = self._messages(topics, log_ids, ends, begins)
+                places = places_of(messages) if self.archive is None else None
+                if places is not None:
+                    story = story_in_order(messages, places, known, bounds)
+                    return story if is_read_once else story.localCheckpoint(), True, size
                 with session_setting(self.spark, *SORTED_ONCE):
-                    story = read_now(sorted_story(self._with_archived(messages, topics, log_ids), known, bounds))
+                    story = sorted_story(self._with_archived(messages, topics, log_ids), known, bounds)
+                    return story.localCheckpoint(), False, size
+
+        story, is_in_order, size = read_again(story_from_here)
         without_message = None
         if not is_read_once:
             # Asked behind the messages, for they are deleted meanwhile.
@@ -186,7 +210,7 @@ class AuditSource:
             kept_from_ms=kept,
             moves_known_from_ms=moves_known_from_ms,
             gone=without_message,
-            is_in_order=places is not None,
+            is_in_order=is_in_order,
             size=size,
         )
 
@@ -199,9 +223,10 @@ class AuditSource:
             self.spark, ends, begins, bootstrap=self.bootstrap, kafka=self.kafka, options=self.options
         )
 
-    def _bounds(self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends) -> list[Bound]:
+    def _bounds(
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends
+    ) -> list[Bound]:
         """Return the range of offsets of each partition, and of each that an archive knows."""
-        begins = self._begins(ends)
         found = {
             (log_ids[topic], part): Bound(topic, group.group_id, log_ids[topic], part, begins[topic][part], end - 1)
             for topic, group in topics.items() for part, end in ends[topic].items()
@@ -237,9 +262,13 @@ class AuditSource:
             for topic, parts in ends.items()
         }
 
-    def _messages(self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends) -> DataFrame:
-        """Return those that are audited, of what Kafka has: `AUDITED`."""
-        rows = message_columns(in_order(self._records(ends, self._begins(ends) if self.since_ms else None)))
+    def _messages(
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends
+    ) -> DataFrame:
+        """Return those that are audited, of what Kafka has."""
+        # Beside an archive, whose end is known, what is archived and deleted from now on must not be passed over.
+        is_from_there = self.since_ms or self.archive is not None
+        rows = message_columns(in_order(self._records(ends, begins if is_from_there else None)))
         for topic, group in topics.items():
             if group.subscription is not None:
                 rows = rows.where(is_for(group.subscription))
@@ -327,7 +356,7 @@ class AuditSource:
                 places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
                 rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
             in_checkpoint = Window.partitionBy("group", "kafka.partition", "checkpoint_id")
-            told = read_now(rows.select(*_OF_EVENTS, F.min("kafka.offset").over(in_checkpoint).alias("seq")))
+            told = read_now(lambda: rows.select(*_OF_EVENTS, F.min("kafka.offset").over(in_checkpoint).alias("seq")))
             # Asked behind the events, for the oldest are deleted meanwhile.
             begins = self.admin.begin_positions(topic, parts) if parts else {}
             facts = told.groupBy("group").agg(
@@ -352,7 +381,7 @@ class AuditSource:
         letters = letter_columns(message_columns(self._records(ends)))
         targets = looked_up(F.col("kafka.topic"), addresses, "array<string>")
         told = read_now(
-            letters.select(
+            lambda: letters.select(
                 F.explode(targets).alias("target"),
                 "origin_destination",
                 "origin_subscription",

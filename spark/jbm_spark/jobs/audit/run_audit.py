@@ -172,12 +172,16 @@ def audited_of(
     units_max: int = UNITS_MAX,
 ) -> "Mapping[str, AuditResult]":
     """Return the result of each queue, by the id of its group. `findings_max`: of all of them."""
+    from jbm_spark.jobs.audit.audit_inputs import read_again
     from jbm_spark.session_setting import planned_for
 
-    inputs = source.read(groups, is_read_once=True)
-    with planned_for(source.spark, inputs.size):
-        rows = judged(inputs, skew_ms, units_max=units_max if inputs.is_in_order else None)
-        found = _results(inputs, rows, findings_max, source.namespace)
+    def read_and_judged() -> "Mapping[str, AuditResult] | None":
+        inputs = source.read(groups, is_read_once=True)
+        with planned_for(source.spark, inputs.size):
+            rows = judged(inputs, skew_ms, units_max=units_max if inputs.is_in_order else None)
+            return _results(inputs, rows, findings_max, source.namespace)
+
+    found = read_again(read_and_judged)
     if found is None:  # what a task cannot hold Spark sorts, on disks if need be
         inputs = source.read(groups)
         found = _results(inputs, judged(inputs, skew_ms), findings_max, source.namespace)
