@@ -264,7 +264,7 @@ class AuditSource:
     def _messages(
         self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends
     ) -> DataFrame:
-        """Return those that are audited, of what Kafka has: `AUDITED`."""
+        """Return those that are audited, of what Kafka has."""
         # Beside an archive, whose end is known, what is archived and deleted from now on must not be passed over.
         is_from_there = self.since_ms or self.archive is not None
         rows = message_columns(in_order(self._records(ends, begins if is_from_there else None)))
