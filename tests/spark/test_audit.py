@@ -340,7 +340,7 @@ def test_honest_work_with_kills_has_no_fault(
                 return not sending.is_alive() and admin.counts(queue).held == 0
             return False
 
-        with crew, other_receivers(task, kill_each=count // kills // 5) as others:
+        with crew, other_receivers(task, kill_each=count // kills // 20) as others:
             sending = threading.Thread(target=plan.send, args=(bootstrap, queue))
             sending.start()
             crew.kill_until(is_done, limit_s=3_000)
