@@ -311,8 +311,7 @@ class SendStore:
                     retried += self._retry([row for row in rows if numbers is None or row[0] in numbers])
             finally:
                 if retried:
-                    self._number = max(self._number, self._count())
-                    self._mark.set(self._number)
+                    self._count()
         if retried:
             self.entered.set()
         return retried
@@ -320,15 +319,16 @@ class SendStore:
     def _retry(self, chosen: Sequence[tuple[int, bytes]]) -> int:
         """All of them or none; the counts are for the caller to correct."""
         waiting = [encode_entry(decode_entry(value)._replace(reason="", set_aside_at_ms=0)) for _, value in chosen]
+        first = self._number + 1
 
         def write(rows: WriteBatch) -> None:
-            for at, value in enumerate(waiting, self._number + 1):
+            for at, value in enumerate(waiting, first):
                 rows.put(_NUMBER.pack(_WAITS, at), value)
-            rows.put(_HIGHEST, str(self._number + len(waiting)).encode())
 
         if chosen:
+            self._number += len(chosen)  # before it is written, as of a send
             self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
-            self._number += len(chosen)
+            self._mark.set(self._number)
         return len(chosen)
 
     def drop(self, numbers: Sequence[int] | None = None, *, set_aside: bool = True) -> int:
@@ -573,10 +573,16 @@ class SendStore:
         if self._clock.monotonic_ms() - self._tried_at_ms < MEND_MS:
             return
         self._tried_at_ms = self._clock.monotonic_ms()
-        if self._make_reserve(room_bytes=ROOM_BYTES) and self._reopen():
-            self.trouble = ""
-            self._said_at_ms = None
-            log.info("the store in %s can be written again", self.path)
+        if not (self._make_reserve(room_bytes=ROOM_BYTES) and self._reopen()):
+            return
+        try:
+            self._count()  # what was not confirmed may be there all the same
+        except Exception as error:  # RocksDB knows no finer class
+            self._hindered(error)
+            return
+        self.trouble = ""
+        self._said_at_ms = None
+        log.info("the store in %s can be written again", self.path)
 
     @property
     def _rocks(self) -> Rdict:
@@ -641,7 +647,7 @@ class SendStore:
     def _count(self) -> int:
         """Count what it holds; returns the highest number that it knows."""
         waiting = waiting_bytes = aside = aside_bytes = oldest_at_ms = 0
-        highest = int(self._db.get(_HIGHEST) or 0)
+        highest = int(self._rocks.get(_HIGHEST) or 0)
         for number, value in self._rows(_WAITS, 0):
             if not waiting:
                 oldest_at_ms = decode_entry(value).stored_at_ms
