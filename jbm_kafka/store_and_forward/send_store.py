@@ -375,7 +375,7 @@ class SendStore:
                 self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
-                with suppress(Exception):  # closed it is all the same, and may be opened again in this process
+                with self._syncing, suppress(Exception):  # closed it is all the same, and may be opened again here
                     self._db.close()
                 self._mark.let_go()
         self._file_lock.close()
@@ -601,10 +601,11 @@ class SendStore:
         Returns False if it cannot be opened; `trouble` says why, and the next call tries again.
         """
         self._is_shut = True
-        with self._syncing, suppress(Exception):  # it says once more what failed, and is closed all the same
-            self._db.close()
         try:
-            self._db = _opened(self.path / ROCKS_FOLDER)
+            with self._syncing:  # until it is open: to who waits for the disk the closed one would be a failure
+                with suppress(Exception):  # it says once more what failed, and is closed all the same
+                    self._db.close()
+                self._db = _opened(self.path / ROCKS_FOLDER)
             self._is_shut = False
             rows = WriteBatch(raw_mode=True)
             for number in self._failed:  # their senders were told that they are not stored
