@@ -132,7 +132,7 @@ class SendStore:
         """RocksDB was closed to be opened again, and the disk did not let it."""
         self._tried_at_ms = 0
         self._said_at_ms: int | None = None
-        self._failed: list[int] = []
+        self._failed: set[int] = set()
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
         self._pending_bytes = 0
@@ -553,7 +553,7 @@ class SendStore:
     def _could_not_write(self, error: Exception, numbers: range) -> None:
         """Note why a write failed, and what it was to store; the reserve goes, so that forwarding has room."""
         self._hindered(error)
-        self._failed.extend(numbers)
+        self._failed.update(numbers)
         self._tried_at_ms = self._clock.monotonic_ms()
         with suppress(OSError):  # it is gone, or the disk is read-only by now
             (self.path / RESERVE_FILE).unlink()
