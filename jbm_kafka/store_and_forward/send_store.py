@@ -288,8 +288,8 @@ class SendStore:
             for number, value in aside:
                 rows.put(_NUMBER.pack(_ASIDE, number), value)
 
-        self._remove(_WAITS, [number for number, _ in entries], write)
-        with self._lock:
+        with self._lock:  # from the writing on: another thread may count anew
+            self._remove(_WAITS, [number for number, _ in entries], write)
             self._aside += len(aside)
             self._aside_bytes += sum(len(value) for _, value in aside)
 
@@ -526,8 +526,8 @@ class SendStore:
                 self._aside_bytes -= sum(sizes)
 
     def _forward_write(self, fill: Callable[[WriteBatch], None], *, is_synced: bool = True) -> None:
-        """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go; IllegalStateError:
-        it is closed."""
+        """Raises ResourceAllocationError: the disk did not confirm it, though the reserve was let go, and may have it;
+        IllegalStateError: it is closed."""
         for is_last in (False, True):
             try:
                 with self._lock:
