@@ -132,7 +132,7 @@ class SendStore:
         """RocksDB was closed to be opened again, and the disk did not let it."""
         self._tried_at_ms = 0
         self._said_at_ms: int | None = None
-        self._failed: list[int] = []
+        self._failed: set[int] = set()
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
         self._pending_bytes = 0
@@ -288,8 +288,8 @@ class SendStore:
             for number, value in aside:
                 rows.put(_NUMBER.pack(_ASIDE, number), value)
 
-        self._remove(_WAITS, [number for number, _ in entries], write)
-        with self._lock:
+        with self._lock:  # from the writing on: another thread may count anew
+            self._remove(_WAITS, [number for number, _ in entries], write)
             self._aside += len(aside)
             self._aside_bytes += sum(len(value) for _, value in aside)
 
@@ -311,8 +311,7 @@ class SendStore:
                     retried += self._retry([row for row in rows if numbers is None or row[0] in numbers])
             finally:
                 if retried:
-                    self._number = max(self._number, self._count())
-                    self._mark.set(self._number)
+                    self._count()
         if retried:
             self.entered.set()
         return retried
@@ -320,15 +319,16 @@ class SendStore:
     def _retry(self, chosen: Sequence[tuple[int, bytes]]) -> int:
         """All of them or none; the counts are for the caller to correct."""
         waiting = [encode_entry(decode_entry(value)._replace(reason="", set_aside_at_ms=0)) for _, value in chosen]
+        first = self._number + 1
 
         def write(rows: WriteBatch) -> None:
-            for at, value in enumerate(waiting, self._number + 1):
+            for at, value in enumerate(waiting, first):
                 rows.put(_NUMBER.pack(_WAITS, at), value)
-            rows.put(_HIGHEST, str(self._number + len(waiting)).encode())
 
         if chosen:
+            self._number += len(chosen)  # before it is written, as of a send
             self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
-            self._number += len(chosen)
+            self._mark.set(self._number)
         return len(chosen)
 
     def drop(self, numbers: Sequence[int] | None = None, *, set_aside: bool = True) -> int:
@@ -375,7 +375,7 @@ class SendStore:
                 self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
-                with suppress(Exception):  # closed it is all the same, and may be opened again in this process
+                with self._syncing, suppress(Exception):  # closed it is all the same, and may be opened again here
                     self._db.close()
                 self._mark.let_go()
         self._file_lock.close()
@@ -526,8 +526,8 @@ class SendStore:
                 self._aside_bytes -= sum(sizes)
 
     def _forward_write(self, fill: Callable[[WriteBatch], None], *, is_synced: bool = True) -> None:
-        """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go; IllegalStateError:
-        it is closed."""
+        """Raises ResourceAllocationError: the disk did not confirm it, though the reserve was let go, and may have it;
+        IllegalStateError: it is closed."""
         for is_last in (False, True):
             try:
                 with self._lock:
@@ -553,7 +553,7 @@ class SendStore:
     def _could_not_write(self, error: Exception, numbers: range) -> None:
         """Note why a write failed, and what it was to store; the reserve goes, so that forwarding has room."""
         self._hindered(error)
-        self._failed.extend(numbers)
+        self._failed.update(numbers)
         self._tried_at_ms = self._clock.monotonic_ms()
         with suppress(OSError):  # it is gone, or the disk is read-only by now
             (self.path / RESERVE_FILE).unlink()
@@ -573,10 +573,16 @@ class SendStore:
         if self._clock.monotonic_ms() - self._tried_at_ms < MEND_MS:
             return
         self._tried_at_ms = self._clock.monotonic_ms()
-        if self._make_reserve(room_bytes=ROOM_BYTES) and self._reopen():
-            self.trouble = ""
-            self._said_at_ms = None
-            log.info("the store in %s can be written again", self.path)
+        if not (self._make_reserve(room_bytes=ROOM_BYTES) and self._reopen()):
+            return
+        try:
+            self._count()  # what was not confirmed may be there all the same
+        except Exception as error:  # RocksDB knows no finer class
+            self._hindered(error)
+            return
+        self.trouble = ""
+        self._said_at_ms = None
+        log.info("the store in %s can be written again", self.path)
 
     @property
     def _rocks(self) -> Rdict:
@@ -595,10 +601,11 @@ class SendStore:
         Returns False if it cannot be opened; `trouble` says why, and the next call tries again.
         """
         self._is_shut = True
-        with self._syncing, suppress(Exception):  # it says once more what failed, and is closed all the same
-            self._db.close()
         try:
-            self._db = _opened(self.path / ROCKS_FOLDER)
+            with self._syncing:  # until it is open: to who waits for the disk the closed one would be a failure
+                with suppress(Exception):  # it says once more what failed, and is closed all the same
+                    self._db.close()
+                self._db = _opened(self.path / ROCKS_FOLDER)
             self._is_shut = False
             rows = WriteBatch(raw_mode=True)
             for number in self._failed:  # their senders were told that they are not stored
@@ -641,7 +648,7 @@ class SendStore:
     def _count(self) -> int:
         """Count what it holds; returns the highest number that it knows."""
         waiting = waiting_bytes = aside = aside_bytes = oldest_at_ms = 0
-        highest = int(self._db.get(_HIGHEST) or 0)
+        highest = int(self._rocks.get(_HIGHEST) or 0)
         for number, value in self._rows(_WAITS, 0):
             if not waiting:
                 oldest_at_ms = decode_entry(value).stored_at_ms

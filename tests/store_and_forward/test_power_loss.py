@@ -101,6 +101,40 @@ def test_what_an_operator_retries_or_drops_is_on_the_disk(library: Path, tmp_pat
     assert done.stdout.splitlines() == ["1 True", "1 True"], done.stderr
 
 
+RETRY_REFUSED = """
+import os, sys
+from pathlib import Path
+from jbm_kafka.core.jms_errors import ResourceAllocationError
+from jbm_kafka.store_and_forward.send_store import MEND_MS
+from tests.store_and_forward.test_send_store import entry, numbers, opened
+from tests.support.manual_clock import ManualClock
+broken, folder, clock = Path(os.environ["SYNC_FAILS"]), Path(sys.argv[1]), ManualClock()
+with opened(folder, fsync=True, clock=clock) as store:
+    store.put(entry(1))
+    store.set_aside([(1, entry(1))], lambda number: "no right")
+    broken.touch()
+    try:
+        store.retry()
+    except ResourceAllocationError as error:
+        print("cannot be written" in str(error))
+    broken.unlink()
+    clock.advance(MEND_MS)
+    store.put(entry(2))
+    counts = store.counts()
+    print(numbers(store), counts.waiting, counts.set_aside)
+with opened(folder) as store:
+    print(numbers(store), store.counts().lost)
+"""
+
+
+def test_a_retried_dead_letter_that_the_disk_did_not_confirm_is_not_lost(library: Path, tmp_path: Path) -> None:
+    """SAF-6: the disk had it all the same, and the next send got its number and took its place."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_FAILS": str(tmp_path / "broken")}
+    command = [sys.executable, "-c", RETRY_REFUSED, str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["True", "[1, 2] 2 0", "[1, 2] 0"], done.stderr
+
+
 LEFT = """
 import os, sys
 from pathlib import Path
