@@ -215,10 +215,14 @@ class BridgeTarget:
         Raises:
             JMSError: they may not now, or nobody answers.
         """
-        self._info = self.provider.ensure_to_send(self._destination)
+        self._check_known()
         if self._spec.target.is_kafka:
             # It may take less by now, or be gone: what a transaction is refused for changes nothing that is known here.
             self._info = self.provider.look_again(self._destination)  # type: ignore[attr-defined]
+
+    def _check_known(self) -> None:
+        """By what is known of the topic, which may cost nothing."""
+        self._info = self.provider.ensure_to_send(self._destination)
         self.provider.check_sendable(self._destination)
 
     def record(self, message: Message) -> tuple[Outgoing, int]:
@@ -274,7 +278,7 @@ class BridgeTarget:
     def _found(self) -> TopicInfo:
         info = self._info
         if info is None or info is not self.provider.known_topic(self._destination.name):
-            self.check()
+            self._check_known()
             info = self._info
         assert info is not None, self._destination
         return info

