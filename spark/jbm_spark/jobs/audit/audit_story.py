@@ -73,7 +73,9 @@ def story_in_order(messages: DataFrame, places: Sequence[Place], known: Known, b
         _within(known.events, frame).select("task", "first", "last", F.col("each").alias("fate")),
     ]
     if known.letters is not None:
-        letters = known.letters.join(F.broadcast(frame.select("queue", "partition", "task")), ["queue", "partition"])
+        # What no program of ours wrote may tell a partition and no offset.
+        letters = known.letters.where("offset is not null")
+        letters = letters.join(F.broadcast(frame.select("queue", "partition", "task")), ["queue", "partition"])
         offset = F.col("offset")
         beside.append(letters.select("task", offset.alias("first"), offset.alias("last"), _letter().alias("letter")))
     nothing = {"fate": FATE, "letter": LETTER, "mark": "boolean"}
