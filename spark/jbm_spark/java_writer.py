@@ -24,9 +24,10 @@ _PACKED_HEADERS = "jbm.spark.PackedHeaders"
 _CLIENT = "kafka."
 _LIKE_LIBRDKAFKA = {"linger.ms": "1", "batch.size": "65536", "compression.type": "lz4"}
 """The settings of a producer of the Python writer, but where the options say otherwise."""
-_BUFFER_BYTES = 16 * 2**20
+_BUFFER_BYTES = f"{16 * 2**20}"
 """Half of Kafka's default, for a producer that is kept keeps its memory, too; more, where the topic takes larger
 messages."""
+_PATIENCE_MS = int(PATIENCE_S * 1000)
 _OF_PRODUCER = ("acks", "enable.idempotence", "max.request.size", "buffer.memory", *_LIKE_LIBRDKAFKA)
 
 
@@ -85,30 +86,40 @@ def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str,
 
     `options` are those of Spark's sink. What fails raises what Spark raises for a task.
     """
+    client, producer = transactional_settings(options, target)
+    of_batch = of_java(_TARGET)(client, producer, ledger_topic(target.namespace), target.query_name, target.topic,
+                                target.batch, ROWS_MAX, int(SECONDS_MAX * 1000), _PATIENCE_MS,
+                                UNBOUNDED_TIMEOUT_MS)  # fmt: skip
+    of_java(_TASK).write(records._jdf, of_batch)
+
+
+def transactional_settings(
+    options: Mapping[str, str], target: BatchTarget
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the settings of all clients that write once, and those of the producer besides.
+
+    Raises:
+        OptionRefusedError: kafka.batch.size or kafka.buffer.memory is no number.
+    """
     given = _of_client(
         all_sink_options(
-            options, bootstrap=target.bootstrap, topic=target.topic, max_message_bytes=target.max_message_bytes
+            options, bootstrap=target.bootstrap, topic=target.topic, max_message_bytes=target.max_message_bytes,
+            buffer_bytes=_BUFFER_BYTES,
         )
-    )
+    )  # fmt: skip
     client = {name: value for name, value in given.items() if name not in (*_OF_PRODUCER, "delivery.timeout.ms")}
-    patience_ms = int(PATIENCE_S * 1000)
     producer = {
         **_LIKE_LIBRDKAFKA,
         **{name: value for name, value in given.items() if name in _OF_PRODUCER},
-        "buffer.memory": str(max(_BUFFER_BYTES, int(given["max.request.size"]))),
         "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
         # A record that cannot be written must fail while the transaction can still be aborted and redone.
         "delivery.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
-        "max.block.ms": str(patience_ms),
+        "max.block.ms": str(_PATIENCE_MS),
         # A coordinator may answer "not yet" to each step of a commit.
         "retry.backoff.ms": "2",
         "retry.backoff.max.ms": "100",
     }
-    producer["batch.size"] = _batch_size(producer, target.max_message_bytes)
-    of_batch = of_java(_TARGET)(client, producer, ledger_topic(target.namespace), target.query_name, target.topic,
-                                target.batch, ROWS_MAX, int(SECONDS_MAX * 1000), patience_ms,
-                                UNBOUNDED_TIMEOUT_MS)  # fmt: skip
-    of_java(_TASK).write(records._jdf, of_batch)
+    return client, {**producer, "batch.size": _batch_size(producer, target.max_message_bytes)}
 
 
 def _of_client(options: Mapping[str, str]) -> dict[str, str]:

@@ -34,7 +34,7 @@ MAX_REQUEST_BYTES = 1_048_576
 """Kafka's default."""
 _BUFFER = "kafka.buffer.memory"
 BUFFER_BYTES = "33554432"
-"""The same of that."""
+"""Kafka's default, too."""
 _QUEUE_BYTES = 64 * 2**20
 
 
@@ -84,15 +84,15 @@ def number_of_bytes(option: str, value: str) -> int:
 
 
 def all_sink_options(
-    options: Mapping[str, str], *, bootstrap: str, topic: str, max_message_bytes: int
+    options: Mapping[str, str], *, bootstrap: str, topic: str, max_message_bytes: int, buffer_bytes: str = BUFFER_BYTES
 ) -> dict[str, str]:
-    """Return the options with what holds for every write.
+    """Return the options with what holds for every write. `buffer_bytes`: the client's memory, where they do not say.
 
     Raises:
         OptionRefusedError: kafka.buffer.memory is no number.
     """
     request_bytes = request_bytes_max(max_message_bytes)
-    buffer_bytes = number_of_bytes(_BUFFER, options.get(_BUFFER, BUFFER_BYTES))
+    room_bytes = number_of_bytes(_BUFFER, options.get(_BUFFER, buffer_bytes))
     return {
         **options,
         "kafka.bootstrap.servers": bootstrap,
@@ -103,5 +103,5 @@ def all_sink_options(
         "kafka.delivery.timeout.ms": FOREVER,
         "kafka.max.request.size": str(request_bytes),
         # For a record that is larger than all of its memory Kafka's client never has room.
-        _BUFFER: str(max(buffer_bytes, request_bytes)),
+        _BUFFER: str(max(room_bytes, request_bytes)),
     }

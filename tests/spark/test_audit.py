@@ -171,6 +171,13 @@ def test_a_partition_of_more_units_than_a_task_holds_is_audited_all_the_same(
     assert found_in(few[group.group_id]) == FOUND
 
 
+def test_a_queue_from_which_nobody_has_received_is_audited(spark: SparkSession, planted: Planted) -> None:
+    """AUDIT-1: of its messages nothing is known, and the audit failed: "Can't zip RDDs"."""
+    planted.send([None, "u", "u"], {})
+    result = audited(spark, planted)
+    assert (result.messages, result.fates, result.has_violations) == (3, 0, False)
+
+
 def test_what_became_of_a_queue_before_it_was_made_anew_is_no_fault_of_the_new_one(
     spark: SparkSession, planted: Planted, topics: Topics
 ) -> None:

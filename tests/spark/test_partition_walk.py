@@ -66,16 +66,20 @@ def some_events(chance: random.Random) -> Iterator[tuple[object, ...]]:
 
 
 def test_what_is_known_of_a_message_is_put_beside_it(spark: SparkSession) -> None:
-    """AUDIT-1: fates in their order, letters, and what changelogs settle or except, of two queues."""
+    """AUDIT-1: fates in their order, letters, and what changelogs settle or except, of two queues. A letter that tells
+    no offset was that of offset 0."""
     chance = random.Random(5)
     messages = spark.createDataFrame(
         [(each.topic, offset, each.partition, f"ID:{offset}") for each in BOUNDS
          for offset in range(each.first, each.last + 1) if chance.random() < 0.9],
         MESSAGES,
     )  # fmt: skip
-    letters = [(f"g-{chance.choice(TOPICS)}", chance.randrange(PARTITIONS), chance.randrange(OFFSETS),
-                ("queue:DLQ", chance.choice([None, "id-a"]), f"0:{number}", 5, number % 3 == 0))
-               for number in range(200)]  # fmt: skip
+    letters: list[tuple[object, ...]] = [
+        (f"g-{chance.choice(TOPICS)}", chance.randrange(PARTITIONS), chance.randrange(OFFSETS),
+         ("queue:DLQ", chance.choice([None, "id-a"]), f"0:{number}", 5, number % 3 == 0))
+        for number in range(200)
+    ]  # fmt: skip
+    letters.append(("g-a", 0, None, ("queue:DLQ", "id-a", "0:200", 5, False)))
     known = Known(
         events=spark.createDataFrame([*some_events(chance)], EVENTS),
         letters=spark.createDataFrame(letters, LETTERS).select("queue", "partition", "offset", "letter.*"),

@@ -1,9 +1,10 @@
-"""The producer's settings of a frame that Java writes. No Spark is started."""
+"""The producer's settings of a frame that Java writes, plainly or once. No Spark is started."""
 
 import pytest
 
 from jbm_spark.errors import OptionRefusedError
-from jbm_spark.java_writer import plain_settings
+from jbm_spark.java_writer import plain_settings, transactional_settings
+from jbm_spark.record_transaction import BatchTarget
 from jbm_spark.sink_options import all_sink_options, checked_sink_options
 
 
@@ -29,3 +30,15 @@ def test_a_message_that_the_topic_takes_has_room_in_the_client_s_memory() -> Non
 
     assert memory() == "80000000"
     assert memory(**{"kafka.Buffer.Memory": "99000000"}) == "99000000"
+
+
+def test_a_writer_of_each_once_has_the_memory_that_an_option_gives_its_client() -> None:
+    """SPARK-3: the option was left out in silence; less than a message that the topic takes it may not be."""
+
+    def memory(**options: str) -> str:
+        target = BatchTarget("b:1", {}, "", "t", 5_000_000, "query", 0)
+        return transactional_settings(checked_sink_options(options), target)[1]["buffer.memory"]
+
+    assert memory() == "16777216"
+    assert memory(**{"kafka.buffer.memory": "99000000"}) == "99000000"
+    assert memory(**{"kafka.buffer.memory": "1"}) == "10000000"

@@ -158,13 +158,16 @@ class AuditSource:
         """Everything about these queues, or about one subscription, as of now.
 
         Args:
-            is_read_once: the story is asked for once, now, and the messages may be read then.
+            is_read_once: the story is asked for once, now, and the messages may be read then. Who asks reads again
+                what is deleted meanwhile, and all with it.
 
         Raises:
             SparkJobError: an open transaction keeps the events from being read; a topic is gone.
             KafkaClientError: the brokers do not answer.
         """
-        return read_again(lambda: self._read(groups, is_read_once=is_read_once))
+        if is_read_once:
+            return self._read(groups, is_read_once=True)
+        return read_again(lambda: self._read(groups, is_read_once=False))
 
     def _read(self, groups: Sequence[ChannelGroup], *, is_read_once: bool) -> AuditInputs:
         topics = {group.topic: group for group in groups}

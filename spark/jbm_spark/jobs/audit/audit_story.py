@@ -64,14 +64,18 @@ def story_in_order(messages: DataFrame, places: Sequence[Place], known: Known, b
             if (each.topic_id, each.partition) in task_of]  # fmt: skip
     frame = known_rows(spark, read, f"{BOUND}, task int")
     marks = [(topic_id, part, 0, watermark - 1, True) for (topic_id, part), watermark in known.watermarks.items()]
-    of_tasks = [(task_of[topic_id, part], *more) for topic_id, part, *more in (*marks, *known.marks)
-                if (topic_id, part) in task_of]  # fmt: skip
+    # A mark of no message: where nothing is known Spark would plan anew while it runs, with no tasks beside ours.
+    of_tasks: list[tuple[object, ...]] = [(0, 0, -1, True)]
+    of_tasks += [(task_of[topic_id, part], *more) for topic_id, part, *more in (*marks, *known.marks)
+                 if (topic_id, part) in task_of]  # fmt: skip
     beside = [
         known_rows(spark, of_tasks, "task int, first bigint, last bigint, mark boolean"),
         _within(known.events, frame).select("task", "first", "last", F.col("each").alias("fate")),
     ]
     if known.letters is not None:
-        letters = known.letters.join(F.broadcast(frame.select("queue", "partition", "task")), ["queue", "partition"])
+        # What no program of ours wrote may tell a partition and no offset.
+        letters = known.letters.where("offset is not null")
+        letters = letters.join(F.broadcast(frame.select("queue", "partition", "task")), ["queue", "partition"])
         offset = F.col("offset")
         beside.append(letters.select("task", offset.alias("first"), offset.alias("last"), _letter().alias("letter")))
     nothing = {"fate": FATE, "letter": LETTER, "mark": "boolean"}
