@@ -1,6 +1,6 @@
 """Says after a crash how many sends were confirmed, so that a tail that the disk has lost is found (SAF-5).
 
-    sends.mark   8 bytes magic, 1 byte as in `Holding`, 36 bytes the machine's boot id, 8 bytes the last number
+    sends.mark   8 bytes magic, 1 byte as in `MarkState`, 36 bytes the machine's boot id, 8 bytes the last number
 
 It is mapped into memory: a confirmed send costs one store to memory. A killed process leaves it exact, for the kernel
 has its pages; a machine that loses power leaves it at most as old as the kernel's last writing of them.
@@ -23,14 +23,14 @@ _BYTES = 4096
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Holding(IntEnum):
+class MarkState(IntEnum):
     """The byte that says how the store is held."""
 
     CLOSED = 0
-    OPEN = 1
+    OPEN_AHEAD = 1
+    """And sends may be confirmed before the disk has them; builds that did not tell wrote it, too."""
+    OPEN = 2
     """And each confirmed send is on the disk."""
-    OPEN_AHEAD = 2
-    """And sends are confirmed before the disk has them."""
 
 
 class AcknowledgedMark:
@@ -50,18 +50,18 @@ class AcknowledgedMark:
             self._map = mmap.mmap(fd, _BYTES)
         finally:
             os.close(fd)
-        magic, holding, boot_id, number = _FORM.unpack_from(self._map)
+        magic, state, boot_id, number = _FORM.unpack_from(self._map)
         is_known = magic == _MAGIC
         self.number: int = number if is_known else 0
         """The last one that was confirmed, as far as it is known."""
-        self.was_torn = bool(is_known and holding == Holding.OPEN_AHEAD and boot_id != boot())
+        self.was_torn = bool(is_known and state == MarkState.OPEN_AHEAD and boot_id != boot())
         """The machine has stopped while the store was open, and sends were confirmed before the disk had them."""
 
     def open(self, number: int, *, fsync: bool) -> None:
         """Say that the store is open on this machine, and that this number is its last."""
         self.number = number
-        holding = Holding.OPEN if fsync else Holding.OPEN_AHEAD
-        _FORM.pack_into(self._map, 0, _MAGIC, holding, boot(), number)
+        state = MarkState.OPEN if fsync else MarkState.OPEN_AHEAD
+        _FORM.pack_into(self._map, 0, _MAGIC, state, boot(), number)
         self._map.flush()
 
     def set(self, number: int) -> None:
@@ -71,7 +71,7 @@ class AcknowledgedMark:
 
     def close(self, number: int) -> None:
         """Record that the store was closed in order with this last number; call it when all is on the disk."""
-        _FORM.pack_into(self._map, 0, _MAGIC, Holding.CLOSED, boot(), number)
+        _FORM.pack_into(self._map, 0, _MAGIC, MarkState.CLOSED, boot(), number)
         self._map.flush()
         self.let_go()
 

@@ -148,7 +148,7 @@ def _run_all(page: Page, folder: Path, here: str) -> None:
     for line in page.prints:
         assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
     for line in page.prints_somewhere:
-        assert line in output.splitlines(), f"not printed: {line!r}\n{output}"
+        assert line in output, f"not printed: {line!r}\n{output}"  # of two threads two may share a line
     if tests:
         _run([sys.executable, "-m", "pytest", "-q"], folder, here)
 
