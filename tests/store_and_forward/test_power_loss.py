@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("library") / "synced_sizes.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", made, SOURCE, "-ldl"], check=True)
     return made
+
+
+def ran(library: Path, fault: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A Python process that has ended, with a disk that the library tells of, or that fails as `fault` says."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), **fault}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=170)
 
 
 REFUSED = """
@@ -49,9 +57,7 @@ with opened(folder) as store:
 
 def test_what_was_refused_is_not_sent_though_the_disk_may_have_it(library: Path, tmp_path: Path) -> None:
     """SAF-4: the disk took it and then failed to confirm it."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_FAILS": str(tmp_path / "broken")}
-    command = [sys.executable, "-c", REFUSED, str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNC_FAILS": str(tmp_path / "broken")}, "-c", REFUSED, str(tmp_path / "store"))
     assert done.stdout.splitlines() == ["True", "[1, 3]", "[1, 3] 0"], done.stderr
 
 
@@ -71,10 +77,8 @@ with opened(Path(sys.argv[1])) as store:
 
 def test_without_fsync_the_disk_has_it_soon_though_nobody_forwards(library: Path, tmp_path: Path) -> None:
     """SAF-5: it had nothing while Kafka was away."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(tmp_path / "sizes")}
     (tmp_path / "sizes").touch()
-    command = [sys.executable, "-c", SYNCED_LATER, str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNCED_SIZES": str(tmp_path / "sizes")}, "-c", SYNCED_LATER, str(tmp_path / "store"))
     assert done.stdout.splitlines() == ["True"], done.stderr
 
 
@@ -94,10 +98,8 @@ with opened(Path(sys.argv[1]), fsync=True) as store:
 
 def test_what_an_operator_retries_or_drops_is_on_the_disk(library: Path, tmp_path: Path) -> None:
     """SAF-5, SAF-6: else the next start tells of a loss that is none, or sends what was dropped."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(tmp_path / "sizes")}
     (tmp_path / "sizes").touch()
-    command = [sys.executable, "-c", RETRIED, str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNCED_SIZES": str(tmp_path / "sizes")}, "-c", RETRIED, str(tmp_path / "store"))
     assert done.stdout.splitlines() == ["1 True", "1 True"], done.stderr
 
 
@@ -129,9 +131,7 @@ with opened(folder) as store:
 
 def test_a_retried_dead_letter_that_the_disk_did_not_confirm_is_not_lost(library: Path, tmp_path: Path) -> None:
     """SAF-6: the disk had it all the same, and the next send got its number and took its place."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_FAILS": str(tmp_path / "broken")}
-    command = [sys.executable, "-c", RETRY_REFUSED, str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNC_FAILS": str(tmp_path / "broken")}, "-c", RETRY_REFUSED, str(tmp_path / "store"))
     assert done.stdout.splitlines() == ["True", "[1, 2] 2 0", "[1, 2] 0"], done.stderr
 
 
@@ -156,9 +156,7 @@ with opened(folder) as store:
 
 def test_what_was_refused_is_not_sent_by_the_next_that_uses_the_folder(library: Path, tmp_path: Path) -> None:
     """SAF-4: nor by this one meanwhile."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_FAILS": str(tmp_path / "broken")}
-    command = [sys.executable, "-c", LEFT, str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNC_FAILS": str(tmp_path / "broken")}, "-c", LEFT, str(tmp_path / "store"))
     assert done.stdout.splitlines() == ["[1]", "[1] 0"], done.stderr
 
 
@@ -187,9 +185,7 @@ for begin in (lambda: store.put(entry(2)), lambda: store.begin_batch(batch)):
 @pytest.mark.parametrize("fsync", ["fsync", "kernel"])
 def test_while_the_disk_writes_other_threads_go_on(library: Path, tmp_path: Path, fsync: str) -> None:
     """SAF-1: the process stood still at each send or batch, its event loop too; and without fsync sends waited."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_HANGS": str(tmp_path / "hung")}
-    command = [sys.executable, "-c", HUNG, str(tmp_path / "store"), fsync]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=50)
+    done = ran(library, {"SYNC_HANGS": str(tmp_path / "hung")}, "-c", HUNG, str(tmp_path / "store"), fsync)
     assert done.stdout.splitlines() == ["goes on"] * 2, done.stderr
 
 
@@ -213,9 +209,7 @@ with opened(Path(sys.argv[1]), fsync=True) as store:
 
 def test_large_sends_that_wait_for_the_disk_fill_no_memory(library: Path, tmp_path: Path) -> None:
     """SAF-1: ten thousand of any size waited, ten gigabytes of them if each has one megabyte."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_HANGS": str(tmp_path / "hung")}
-    command = [sys.executable, "-c", WAITING, str(tmp_path / "store")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNC_HANGS": str(tmp_path / "hung")}, "-c", WAITING, str(tmp_path / "store"))
     assert done.stdout.splitlines() == ["True", "True"], done.stderr
 
 
@@ -244,20 +238,24 @@ with closing(Rounds(Path(sys.argv[1]), "doubt", fsync=True)) as rounds:
 
 def test_what_is_in_doubt_is_on_the_disk_before_its_number_is_in_kafka(library: Path, tmp_path: Path) -> None:
     """SAF-5: after a loss of power it was taken for sent, and deleted."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(tmp_path / "sizes")}
     (tmp_path / "sizes").touch()
-    command = [sys.executable, "-c", IN_DOUBT, str(tmp_path / "stores")]
     (tmp_path / "stores").mkdir()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(library, {"SYNCED_SIZES": str(tmp_path / "sizes")}, "-c", IN_DOUBT, str(tmp_path / "stores"))
     assert done.stdout.splitlines() == ["[0] [2]"], done.stderr
 
 
 def losses(library: Path, folder: Path, fsync: str, seed: int) -> Any:
     """What became of it."""
-    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(folder / "sizes")}
-    command = [sys.executable, "-m", "tests.support.power_losses", str(folder / "stores"), fsync, str(seed)]
     (folder / "stores").mkdir()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = ran(
+        library,
+        {"SYNCED_SIZES": str(folder / "sizes")},
+        "-m",
+        "tests.support.power_losses",
+        str(folder / "stores"),
+        fsync,
+        str(seed),
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
